@@ -1,0 +1,55 @@
+/* str.c - see str.h. */
+#include "base/str.h"
+
+#include <errno.h>
+#include <string.h>
+
+int str_to_u64(const char *s, uint64_t max, uint64_t *ret) {
+        uint64_t v = 0;
+
+        if (!*s)
+                return -EINVAL;
+        for (; *s; s++) {
+                unsigned d = (unsigned) (*s - '0');
+
+                if (d > 9)
+                        return -EINVAL;
+                if (v > (UINT64_MAX - d) / 10)
+                        return -ERANGE;
+                v = v * 10 + d;
+        }
+        if (v > max)
+                return -ERANGE;
+        *ret = v;
+        return 0;
+}
+
+int str_copy(char *dst, size_t cap, const char *src) {
+        size_t n = strlen(src);
+
+        if (n >= cap) {
+                dst[0] = '\0';
+                return -ENAMETOOLONG;
+        }
+        memcpy(dst, src, n + 1);
+        return 0;
+}
+
+bool str_eq(const char *a, const char *b) {
+        return strcmp(a, b) == 0;
+}
+
+bool str_has_prefix(const char *s, const char *prefix) {
+        return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+void str_hex(char *dst, const void *p, size_t n) {
+        static const char digits[] = "0123456789abcdef";
+        const uint8_t *b = p;
+
+        for (size_t i = 0; i < n; i++) {
+                dst[2 * i] = digits[b[i] >> 4];
+                dst[2 * i + 1] = digits[b[i] & 15];
+        }
+        dst[2 * n] = '\0';
+}

@@ -1,0 +1,15 @@
+/* str.h - bounded string helpers; the replacements for strtol, strcpy and friends. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Whole string, decimal, no sign, no spaces. 0 or -EINVAL, -ERANGE (above max). */
+int str_to_u64(const char *s, uint64_t max, uint64_t *ret);
+/* Copies all of src or nothing: 0, or -ENAMETOOLONG with dst = "". */
+int str_copy(char *dst, size_t cap, const char *src);
+bool str_eq(const char *a, const char *b);
+bool str_has_prefix(const char *s, const char *prefix);
+/* Lower-case hex, NUL-terminated; dst holds 2 * n + 1. */
+void str_hex(char *dst, const void *p, size_t n);
