@@ -1,0 +1,33 @@
+/* tree.h - what the files of this component share: the cast to jansson, line tables, and the shape of errors. */
+#pragma once
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+#undef json_is_object /* macros of jansson with the names of our functions */
+#undef json_is_array
+
+struct err;
+struct json;
+struct json_lines;
+
+/* The one place where our name and jansson's meet. */
+static inline json_t *tree_raw(const struct json *j) {
+        return (json_t *) j;
+}
+
+static inline struct json *tree_of(json_t *j) {
+        return (struct json *) j;
+}
+
+struct json_lines *json_lines_new(void);
+/* Remembers that the value number `index` of container `in` began at line (in = NULL: the document). */
+int json_lines_add(struct json_lines *l, const json_t *in, size_t index, unsigned line);
+/* 0 if unknown; accepts NULL. */
+unsigned json_lines_find(const struct json_lines *l, const json_t *in, size_t index);
+
+/* "WHAT:LINE: message" (line 0: no line) with control characters replaced, since the message quotes the document and
+ * will be shown on a terminal. Returns -EINVAL. */
+int json_error(struct err *err, const char *what, unsigned line, const char *fmt, ...)
+        __attribute__((format(printf, 4, 5)));
