@@ -1,0 +1,89 @@
+/* policy.h - what a sandbox may do, as the operator wrote it. Pure: decoding, checking, canonical form, hash. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+
+struct err;
+struct json;
+
+enum {
+        POLICY_NAME = 64,
+        POLICY_PATH = 1024,
+        POLICY_MOUNTS = 32,
+        POLICY_FILE_BYTES = 256 * 1024, /* a larger policy file is refused before it is parsed */
+};
+
+enum policy_tier { POLICY_TIER_NS, POLICY_TIER_GVISOR, POLICY_TIER_MICROVM };
+enum policy_user { POLICY_USER_USER, POLICY_USER_ROOT };
+enum policy_syscalls { POLICY_SYSCALLS_AGENT, POLICY_SYSCALLS_STRICT, POLICY_SYSCALLS_DEBUG };
+
+struct policy_mount {
+        char source[POLICY_PATH]; /* as written; relative to the policy file's or the caller's directory */
+        char target[POLICY_PATH]; /* absolute, normalised, inside the sandbox */
+        bool writable;
+};
+
+struct policy_limits {
+        uint64_t memory_bytes;
+        uint32_t cpu_milli; /* 1000 = one CPU */
+        uint32_t pids;
+        uint64_t disk_bytes;
+        uint64_t time_ms;
+        uint64_t output_bytes;
+        uint32_t files;          /* open descriptors per process */
+        uint64_t io_bytes_per_s; /* reads and writes each, per block device; 0 = no limit (a deviation) */
+};
+
+struct policy {
+        char name[POLICY_NAME];
+        enum policy_tier tier;
+        char template[POLICY_NAME];
+        enum policy_user user;
+        struct policy_mount mounts[POLICY_MOUNTS];
+        size_t n_mounts;
+        struct policy_limits limits;
+        enum policy_syscalls syscalls;
+};
+
+/* The hardened default: what `gabion run` uses when nobody says anything. */
+void policy_default(struct policy *p);
+
+/*
+ * Overlays the members of a decoded document on *p; a list of mounts replaces the one before. Unknown keys, wrong types
+ * and values out of range fail with "policy: key: what is allowed". Parts of the schema that this build cannot enforce
+ * are refused, never ignored. Ends with policy_check(). On failure *p is unchanged.
+ */
+int policy_decode(const struct json *doc, struct policy *p, struct err *err);
+
+/* The same from a YAML file (JSON if its name ends in .json): a regular file of at most POLICY_FILE_BYTES. Messages
+ * begin with "FILE:LINE:". Mount sources become absolute. */
+int policy_read_file(const char *path, struct policy *p, struct err *err);
+
+/* Everything again, on the finished struct, however it was made (file, command line): mounts against each other,
+ * targets, ranges, and what this build can enforce. To be called last. */
+int policy_check(const struct policy *p, struct err *err);
+
+/* The canonical JSON of the effective policy. The caller frees *ret. */
+int policy_canonical(const struct policy *p, char **ret, struct err *err);
+int policy_hash(const struct policy *p, char dst[HASH_TEXT], struct err *err);
+
+/* Units shared by the schema and the command line. All fail with -EINVAL or -ERANGE and a message naming the field. */
+int policy_parse_size(const char *field, const char *text, uint64_t min, uint64_t max, uint64_t *ret, struct err *err);
+int policy_parse_duration_ms(const char *field, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
+                             struct err *err);
+int policy_parse_cpus(const char *field, const char *text, uint32_t *ret_milli, struct err *err);
+/* SRC:DST[:ro|rw]; SRC and DST must not be empty, DST must be absolute. Default ro. */
+int policy_parse_mount(const char *text, struct policy_mount *ret, struct err *err);
+/* Sets one limit by name (memory cpu pids disk time output files io), with the range checks of the schema. */
+int policy_set_limit(struct policy_limits *l, const char *name, const char *text, struct err *err);
+
+const char *policy_tier_name(enum policy_tier t);
+const char *policy_user_name(enum policy_user u);
+const char *policy_syscalls_name(enum policy_syscalls s);
+/* By name, for the command line; -EINVAL with the list of what is allowed. */
+int policy_parse_syscalls(const char *text, enum policy_syscalls *ret, struct err *err);
+int policy_parse_user(const char *text, enum policy_user *ret, struct err *err);
