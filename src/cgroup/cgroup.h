@@ -1,0 +1,89 @@
+/*
+ * cgroup.h - one control group per sandbox, on cgroup v2, on v1, and on hybrid machines (v1 controllers, with an empty
+ * v2 hierarchy used for kill and freeze). The caller does not see which it is.
+ *
+ * Nothing here writes cgroup.procs: that waits for an RCU grace period, 5 to 20 ms. The child is born into the v2 group
+ * by clone3(CLONE_INTO_CGROUP), and joins v1 groups by writing "0" to their tasks files itself.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct json;
+
+enum { CGROUP_NAME = 48, CGROUP_V1_MAX = 8, CGROUP_DEVICES = 8 };
+
+enum cgroup_mode { CGROUP_V2, CGROUP_HYBRID, CGROUP_V1 };
+
+struct cgroup_limits {
+        uint64_t memory_bytes; /* swap is always off */
+        uint32_t cpu_milli;
+        uint32_t pids;
+        uint64_t io_bytes_per_s;                /* 0 = none */
+        uint32_t io_devices[CGROUP_DEVICES][2]; /* major, minor of whole disks */
+        size_t n_io_devices;
+};
+
+/* Where this process may make groups: found from /proc/self/cgroup and /proc/self/mountinfo, once per process. */
+struct cgroup_host;
+int cgroup_host_find(struct cgroup_host **ret, struct err *err); /* the error names what is missing and the remedy */
+struct cgroup_host *cgroup_host_free(struct cgroup_host *h);
+enum cgroup_mode cgroup_host_mode(const struct cgroup_host *h);
+
+struct cgroup {
+        char name[CGROUP_NAME];
+        enum cgroup_mode mode;
+        int v2_fd;                    /* directory in the v2 hierarchy: for CLONE_INTO_CGROUP; -1 on pure v1 */
+        int tasks_fds[CGROUP_V1_MAX]; /* v1: the child writes "0" to each */
+        size_t n_tasks;
+        unsigned made; /* private: in which hierarchies of the host the group exists */
+        const struct cgroup_host *host;
+};
+
+/* Makes the groups (mkdir in every hierarchy in use). -EEXIST if the name is taken. Removes what it made on failure. */
+int cgroup_make(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err);
+/*
+ * The same in two steps, for a start that must not wait: the first makes what clone3(CLONE_INTO_CGROUP) needs (the v2
+ * group, or on pure v1 all), the second the rest.
+ */
+int cgroup_make_first(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err);
+int cgroup_make_rest(struct cgroup *c, struct err *err);
+/* Writes all limits, before anything runs inside. */
+int cgroup_limit(struct cgroup *c, const struct cgroup_limits *l, struct err *err);
+/* Reads every limit back and compares; the error names the control ("cgroup.memory", "cgroup.pids", ...). */
+int cgroup_verify(const struct cgroup *c, const struct cgroup_limits *l, struct err *err);
+/* Is pid a member of every group? Compares /proc/PID/cgroup with the paths. */
+int cgroup_verify_member(const struct cgroup *c, int proc_fd, int pid, struct err *err);
+
+struct cgroup_usage {
+        uint64_t memory_peak_bytes;
+        uint64_t oom_kills;    /* processes killed for memory */
+        uint64_t pids_refused; /* forks refused for the pids limit */
+        uint64_t cpu_us;       /* 0 when this host does not count it */
+};
+int cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *err);
+
+int cgroup_freeze(const struct cgroup *c, bool frozen, struct err *err); /* returns when the state is reached */
+/* Kills every process inside, also frozen ones, and waits until the group is empty. */
+int cgroup_kill(const struct cgroup *c, struct err *err);
+/* Removes the groups; they must be empty (retries EBUSY up to a second). Also closes the descriptors. */
+int cgroup_remove(struct cgroup *c, struct err *err);
+
+/* Closes the descriptors only; somebody else removes the groups. */
+void cgroup_close(struct cgroup *c);
+
+/* Opens the groups of a name that an earlier process left behind, so that they can be killed and removed. */
+int cgroup_open(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err);
+
+/*
+ * The directories in which groups are made, as descriptors, for a cleaner that may not use libc: it calls
+ * unlinkat(fd, name, AT_REMOVEDIR) on each (ENOENT where the name has no group), after "1" was written to the file
+ * cgroup.kill below v2_fd (there is none on pure v1). Borrowed from the host. Never more than CGROUP_V1_MAX.
+ */
+size_t cgroup_parents(const struct cgroup_host *h, int *dst, size_t cap);
+
+/* Facts for evidence: paths and the limit files with their contents. Adds to a JSON object. */
+int cgroup_describe(const struct cgroup *c, struct json *into, struct err *err);

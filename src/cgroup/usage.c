@@ -1,0 +1,69 @@
+/* usage.c - what a group has used so far. Counters that this kernel does not have are zero, never an error. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "tree.h"
+
+/* One counter and where it is found; of several rows the first whose file exists counts. */
+static const struct counter {
+        enum cgroup_ctl ctl; /* in the hierarchy of which controller; CGROUP_CTLS: v2, whatever it carries */
+        bool v2;
+        const char *file;
+        const char *key; /* NULL: the file is the number */
+        size_t offset;
+        uint64_t divide;
+} counters[] = {
+#define INTO(member) offsetof(struct cgroup_usage, member)
+        { CGROUP_MEMORY, true, "memory.peak", NULL, INTO(memory_peak_bytes), 1 }, /* since Linux 5.19 */
+        { CGROUP_MEMORY, false, "memory.max_usage_in_bytes", NULL, INTO(memory_peak_bytes), 1 },
+        { CGROUP_MEMORY, true, "memory.events", "oom_kill", INTO(oom_kills), 1 },
+        { CGROUP_MEMORY, false, "memory.oom_control", "oom_kill", INTO(oom_kills), 1 },
+        { CGROUP_PIDS, true, "pids.events", "max", INTO(pids_refused), 1 },
+        { CGROUP_PIDS, false, "pids.events", "max", INTO(pids_refused), 1 },
+        /* Every v2 group counts time, also one without controllers: on hybrid machines that is where it comes from. */
+        { CGROUP_CTLS, true, "cpu.stat", "usage_usec", INTO(cpu_us), 1 },
+        { CGROUP_CPUACCT, false, "cpuacct.usage", NULL, INTO(cpu_us), 1000 },
+#undef INTO
+};
+
+static const struct cgroup_hier *counter_hier(const struct cgroup_host *h, const struct counter *k) {
+        const struct cgroup_hier *hier = k->ctl == CGROUP_CTLS ? &h->hiers[0] : cgroup_host_of(h, k->ctl);
+
+        return hier && hier->v2 == k->v2 ? hier : NULL;
+}
+
+static int counter_read(const struct cgroup *c, const struct cgroup_hier *h, const struct counter *k, uint64_t *ret) {
+        char text[CGROUP_TEXT];
+        int r = cgroup_file_read(c, h, k->file, text, sizeof(text));
+
+        if (r < 0)
+                return r;
+        if (k->key)
+                return cgroup_parse_key(text, k->key, ret);
+        text[strcspn(text, "\n")] = '\0';
+        return str_to_u64(text, UINT64_MAX, ret);
+}
+
+int cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *err) {
+        struct cgroup_usage u = { 0 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
+                const struct cgroup_hier *h = counter_hier(c->host, &counters[i]);
+                uint64_t *into = (uint64_t *) ((char *) &u + counters[i].offset);
+                uint64_t v = 0;
+                int r;
+
+                if (!h || *into > 0)
+                        continue;
+                r = counter_read(c, h, &counters[i], &v);
+                if (r < 0 && r != -ENOENT)
+                        return err_set(err, r, ERR_INTERNAL, "read %s of control group %s: %s", counters[i].file,
+                                       c->name, strerrorname_np(-r));
+                *into = v / counters[i].divide;
+        }
+        *ret = u;
+        return 0;
+}
