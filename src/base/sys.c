@@ -192,6 +192,23 @@ int sys_mkdirat(int dir_fd, const char *path, unsigned mode) {
         return (int) SYS3(SYS_mkdirat, dir_fd, path, mode);
 }
 
+int sys_symlinkat(const char *target, int dir_fd, const char *path) {
+        return (int) SYS3(SYS_symlinkat, target, dir_fd, path);
+}
+
+int sys_mkcharat(int dir_fd, const char *path, unsigned mode, unsigned major, unsigned minor) {
+        enum { CHAR_DEVICE = 0020000 };
+
+        /* The kernel's own encoding of a device number; both parts are small here. */
+        return (int) SYS4(SYS_mknodat, dir_fd, path, CHAR_DEVICE | mode, (major & 0xfff) << 8 | (minor & 0xff));
+}
+
+int sys_fchownat(int dir_fd, const char *path, uid_t uid, gid_t gid) {
+        enum { NOFOLLOW = 0x100 };
+
+        return (int) SYS5(SYS_fchownat, dir_fd, path, uid, gid, NOFOLLOW);
+}
+
 int sys_unlinkat(int dir_fd, const char *path, int flags) {
         return (int) SYS3(SYS_unlinkat, dir_fd, path, flags);
 }

@@ -66,6 +66,9 @@ int sys_close(int fd);
 ssize_t sys_read(int fd, void *p, size_t n);
 ssize_t sys_write(int fd, const void *p, size_t n);
 int sys_mkdirat(int dir_fd, const char *path, unsigned mode);
+int sys_symlinkat(const char *target, int dir_fd, const char *path);
+int sys_mkcharat(int dir_fd, const char *path, unsigned mode, unsigned major, unsigned minor);
+int sys_fchownat(int dir_fd, const char *path, uid_t uid, gid_t gid); /* follows no link */
 int sys_unlinkat(int dir_fd, const char *path, int flags);
 int sys_fchdir(int fd);
 int sys_chdir(const char *path);
