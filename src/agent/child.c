@@ -177,6 +177,8 @@ static int do_seccomp(struct self *s) {
         memcpy(insns, s->spawn->filter, s->spawn->n_filter * sizeof(insns[0])); /* there they may lie unaligned */
         r = sys_seccomp_filter(insns, s->spawn->n_filter,
                                notify ? SYS_SECCOMP_NEW_LISTENER | SYS_SECCOMP_WAIT_KILLABLE : 0);
+        if (r == -EINVAL && notify) /* before Linux 5.19: a signal may then repeat a report, nothing worse */
+                r = sys_seccomp_filter(insns, s->spawn->n_filter, SYS_SECCOMP_NEW_LISTENER);
         if (r >= 0 && notify)
                 s->listener = r;
         return r < 0 ? r : 0;

@@ -62,6 +62,7 @@ struct cgroup_usage {
         uint64_t memory_peak_bytes;
         uint64_t oom_kills;    /* processes killed for memory */
         uint64_t pids_refused; /* forks refused for the pids limit */
+        uint64_t tasks;        /* processes and threads inside now */
         uint64_t cpu_us;       /* 0 when this host does not count it */
 };
 int cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *err);

@@ -23,6 +23,8 @@ static const struct counter {
         { CGROUP_MEMORY, false, "memory.oom_control", "oom_kill", INTO(oom_kills), 1 },
         { CGROUP_PIDS, true, "pids.events", "max", INTO(pids_refused), 1 },
         { CGROUP_PIDS, false, "pids.events", "max", INTO(pids_refused), 1 },
+        { CGROUP_PIDS, true, "pids.current", NULL, INTO(tasks), 1 },
+        { CGROUP_PIDS, false, "pids.current", NULL, INTO(tasks), 1 },
         /* Every v2 group counts time, also one without controllers: on hybrid machines that is where it comes from. */
         { CGROUP_CTLS, true, "cpu.stat", "usage_usec", INTO(cpu_us), 1 },
         { CGROUP_CPUACCT, false, "cpuacct.usage", NULL, INTO(cpu_us), 1000 },

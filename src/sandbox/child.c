@@ -1,0 +1,388 @@
+/*
+ * child.c - the process that becomes a sandbox's pid 1.
+ *
+ * Theory of operation. The child shares memory and descriptors with the supervisor (CLONE_VM|CLONE_FILES) and runs
+ * beside it: while it makes the network namespace, while it makes the network namespace, the slowest step of all, the
+ * supervisor makes cgroups, the user namespace and the pieces of the root, and announces them in two stages. The child
+ * runs as the supervisor's root until the last moment, so it reads nothing but the plan.
+ *
+ * Because memory is shared, nothing here may use libc: errno, malloc and stdio belong to the supervisor, which is using
+ * them at the same time. Only sys_*() calls are made; tools/check-child fails the build's tests if another symbol
+ * appears. Descriptors are numbered by the supervisor; those the child opens are closed again by close_range().
+ *
+ * The user namespace is entered last, so that all others are owned by the supervisor's: what runs inside has no
+ * capability over its own mounts, network or host name.
+ */
+#include "sandbox/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "base/own.h"
+#include "base/sys.h"
+#include "base/sysraw.h"
+
+enum {
+        AT_CWD = -100,
+        MNT_DETACH_FLAG = 2,
+        CLOSE_UNSHARE = 2,
+        IOCTL_SET_FLAGS = 0x8914,
+};
+
+enum step {
+        STEP_ORPHAN,
+        STEP_NETNS,
+        STEP_OOM_SCORE,
+        STEP_WAIT,
+        STEP_CGROUP,
+        STEP_UNSHARE,
+        STEP_TIME,
+        STEP_PROPAGATION,
+        STEP_IDENTITY,
+        STEP_PROC,
+        STEP_ROOT,
+        STEP_WRITABLE,
+        STEP_MOUNT,
+        STEP_LANDLOCK,
+        STEP_MASK,
+        STEP_READ_ONLY,
+        STEP_PIVOT,
+        STEP_USERNS,
+        STEP_DESCRIPTORS,
+        STEP_EXEC,
+};
+
+const char *child_step(uint32_t failed) {
+        static const char *const names[] = {
+                [STEP_ORPHAN] = "supervisor died",
+                [STEP_NETNS] = "network namespace",
+                [STEP_OOM_SCORE] = "oom_score_adj",
+                [STEP_WAIT] = "waiting for the supervisor",
+                [STEP_CGROUP] = "joining the control groups",
+                [STEP_UNSHARE] = "cgroup and time namespaces",
+                [STEP_TIME] = "time offsets",
+                [STEP_PROPAGATION] = "private mount propagation",
+                [STEP_IDENTITY] = "groups, session and host name",
+                [STEP_PROC] = "mounting proc",
+                [STEP_ROOT] = "attaching the root",
+                [STEP_WRITABLE] = "writable places",
+                [STEP_MOUNT] = "attaching a mount",
+                [STEP_LANDLOCK] = "Landlock rule for proc",
+                [STEP_MASK] = "masking proc",
+                [STEP_READ_ONLY] = "making the root read-only",
+                [STEP_PIVOT] = "pivot_root",
+                [STEP_USERNS] = "entering the user namespace",
+                [STEP_DESCRIPTORS] = "closing descriptors",
+                [STEP_EXEC] = "starting the agent",
+        };
+
+        return failed > 0 && failed <= ARRAY_SIZE(names) ? names[failed - 1] : "unknown step";
+}
+
+static int fail(struct child *c, enum step step, long code) {
+        c->code = (int32_t) code;
+        __atomic_store_n(&c->failed, (uint32_t) step + 1, __ATOMIC_RELEASE);
+        return 1;
+}
+
+/* PDEATHSIG is armed first and the parent's life checked afterwards: in the other order a parent that dies in between
+ * would leave us behind. getppid() is no help, it is 0 in a new pid namespace. */
+static int arm_death(int parent_pidfd) {
+        int r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+
+        if (r < 0)
+                return r;
+        return sys_poll_in(parent_pidfd, 0) == 0 ? 0 : -ESRCH;
+}
+
+static int wait_stage(struct child *c, uint32_t want) {
+        uint32_t now;
+
+        while ((now = __atomic_load_n(&c->stage, __ATOMIC_ACQUIRE)) < want)
+                if (sys_futex_wait(&c->stage, now, CHILD_WAIT_MS) == -ETIMEDOUT)
+                        return -ETIMEDOUT;
+        return now == STAGE_GIVE_UP ? -ECANCELED : 0;
+}
+
+static int write_file(const char *path, const char *text, size_t n) {
+        int fd = sys_openat(AT_CWD, path, O_WRONLY | O_CLOEXEC, 0);
+        long r;
+
+        if (fd < 0)
+                return fd;
+        r = sys_write(fd, text, n);
+        (void) sys_close(fd);
+        return r < 0 ? (int) r : 0;
+}
+
+/* A bare network namespace: only lo, up. Programs may listen on any port of it, also below 1024. */
+static int network(void) {
+        struct ifreq req = { .ifr_name = "lo" };
+        long r = sys_unshare(SYS_CLONE_NEWNET);
+        int fd = r < 0 ? (int) r : (int) SYS3(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+        if (fd < 0)
+                return fd;
+        req.ifr_flags = IFF_UP | IFF_RUNNING;
+        r = SYS3(SYS_ioctl, fd, IOCTL_SET_FLAGS, &req);
+        (void) sys_close(fd);
+        return r < 0 ? (int) r : write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
+}
+
+static int join_groups(struct child *c) {
+        for (size_t i = 0; i < c->n_tasks; i++) {
+                long r = WEAK(c, WEAKEN_TASKS) ? 0 : sys_write(c->tasks_fds[i], "0", 1);
+
+                if (r < 0)
+                        return (int) r;
+        }
+        return 0;
+}
+
+static int identity(struct child *c) {
+        size_t n = 0;
+        int r = sys_setgroups_none();
+
+        while (c->plan->hostname[n])
+                n++;
+        if (r == 0)
+                r = sys_setsid() < 0 ? -EPERM : 0;
+        if (r == 0 && !WEAK(c, WEAKEN_UTS))
+                r = sys_sethostname(c->plan->hostname, n);
+        (void) SYS1(SYS_umask, 022);
+        return r;
+}
+
+static int mount_proc(void) {
+        int fs = sys_fsopen("proc");
+        int r, fd;
+
+        if (fs < 0)
+                return fs;
+        r = sys_fsconfig(fs, SYS_FSCONFIG_CREATE, NULL, NULL);
+        fd = r < 0 ? r : sys_fsmount(fs, SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
+        (void) sys_close(fs);
+        return fd;
+}
+
+/* Attaches a detached mount at a path below the current directory (= the new root), following no link. */
+static int attach(int fd, const char *path) {
+        int at = sys_openat2(AT_CWD, path, O_PATH | O_CLOEXEC, 0,
+                             SYS_RESOLVE_IN_ROOT | SYS_RESOLVE_NO_SYMLINKS | SYS_RESOLVE_NO_MAGICLINKS);
+        int r;
+
+        if (at < 0)
+                return at;
+        r = sys_move_mount(fd, at, "");
+        (void) sys_close(at);
+        return r;
+}
+
+/* Binds a directory of the root on itself with exactly these mount flags, whatever the mount around it has. */
+static int self_bind(const char *path, uint64_t set) {
+        const struct sys_mount_attr attr = {
+                .attr_set = set,
+                .attr_clr = (SYS_MOUNT_RDONLY | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC) & ~set,
+        };
+        int fd = sys_open_tree(AT_CWD, path, SYS_OPEN_TREE_CLONE);
+        int r;
+
+        if (fd < 0)
+                return fd;
+        r = sys_mount_setattr(fd, "", SYS_AT_EMPTY_PATH, &attr);
+        if (r == 0)
+                r = attach(fd, path);
+        (void) sys_close(fd);
+        return r;
+}
+
+static int writable_places(struct child *c) {
+        int r = self_bind("dev", SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID | SYS_MOUNT_NOEXEC);
+
+        for (size_t i = 0; r == 0 && i < c->plan->n_mounts; i++)
+                if (c->plan->mounts[i].kind == PLAN_WRITABLE)
+                        r = self_bind(c->plan->mounts[i].target + 1, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV);
+        return r;
+}
+
+static int pieces(struct child *c) {
+        for (size_t i = 0; i < c->plan->n_mounts; i++) {
+                const char *target = c->plan->mounts[i].target;
+                int r = c->piece_fds[i] < 0 ? 0 : attach(c->piece_fds[i], target);
+
+                if (r == -ENOENT) {
+                        r = skeleton_target(c, i);
+                        if (r == 0)
+                                r = attach(c->piece_fds[i], target);
+                }
+                if (r < 0)
+                        return r;
+        }
+        return WEAK(c, WEAKEN_EXTRA_MOUNT) ? self_bind("var", SYS_MOUNT_NOSUID) : 0;
+}
+
+static int rule(uint64_t rights, const char *path) {
+        int fd = sys_openat(AT_CWD, path, O_PATH | O_CLOEXEC, 0);
+        int r;
+
+        if (fd < 0)
+                return fd;
+        r = sys_landlock_add_path(AP_FD_LANDLOCK, rights, fd);
+        (void) sys_close(fd);
+        return r;
+}
+
+static int mask(struct child *c, int proc_fd) {
+        for (size_t i = 0; i < c->plan->n_masks; i++) {
+                const char *path = c->plan->masks[i];
+                size_t n = 0;
+                int fd, r;
+
+                while (path[n])
+                        n++;
+                fd = sys_open_tree(AT_CWD, path[n - 1] == '/' ? ".gabion/mask.d" : ".gabion/mask", SYS_OPEN_TREE_CLONE);
+                if (fd < 0)
+                        return fd;
+                r = WEAK(c, WEAKEN_MASK) && i == 1 ? 0 : sys_move_mount(fd, proc_fd, path);
+                (void) sys_close(fd);
+                if (r < 0 && r != -ENOENT && r != -ENOTDIR) /* not every kernel has every file */
+                        return r;
+        }
+        return 0;
+}
+
+static int read_only(struct child *c) {
+        const struct sys_mount_attr attr = {
+                .attr_set = SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC,
+        };
+
+        return WEAK(c, WEAKEN_ROOT_RW) ? 0 : sys_mount_setattr(AT_CWD, "", SYS_AT_EMPTY_PATH, &attr);
+}
+
+static int pivot(void) {
+        int r = sys_pivot_root(".", ".");
+
+        if (r == 0)
+                r = sys_umount2(".", MNT_DETACH_FLAG);
+        return r == 0 ? sys_chdir("/") : r;
+}
+
+/* What the kernel is asked for: names, network, the other namespaces. Meanwhile the supervisor makes the root. */
+static int set_up_kernel(struct child *c) {
+        const struct sys_mount_attr private = { .propagation = SYS_MS_PRIVATE };
+        unsigned more = SYS_CLONE_NEWCGROUP | SYS_CLONE_NEWTIME;
+        int r = arm_death(c->parent_pidfd);
+
+        if (r < 0)
+                return fail(c, STEP_ORPHAN, r);
+        r = WEAK(c, WEAKEN_NET) ? 0 : network();
+        if (r < 0)
+                return fail(c, STEP_NETNS, r);
+        r = WEAK(c, WEAKEN_OOM_SCORE) ? 0 : write_file("/proc/self/oom_score_adj", "500", 3);
+        if (r < 0)
+                return fail(c, STEP_OOM_SCORE, r);
+        r = sys_mount_setattr(AT_CWD, "/", SYS_AT_RECURSIVE, &private);
+        if (r < 0)
+                return fail(c, STEP_PROPAGATION, r);
+        r = identity(c);
+        if (r < 0)
+                return fail(c, STEP_IDENTITY, r);
+        r = wait_stage(c, STAGE_ROOT);
+        if (r < 0)
+                return fail(c, STEP_WAIT, r);
+        r = join_groups(c);
+        if (r < 0)
+                return fail(c, STEP_CGROUP, r);
+        if (WEAK(c, WEAKEN_CGROUP_NS))
+                more &= ~(unsigned) SYS_CLONE_NEWCGROUP;
+        if (WEAK(c, WEAKEN_TIME))
+                more &= ~(unsigned) SYS_CLONE_NEWTIME;
+        r = sys_unshare(more); /* after the join: the cgroup namespace is rooted where we are now */
+        if (r < 0)
+                return fail(c, STEP_UNSHARE, r);
+        r = WEAK(c, WEAKEN_TIME) ? 0 : write_file("/proc/self/timens_offsets", c->time_offsets, c->n_time_offsets);
+        return r < 0 ? fail(c, STEP_TIME, r) : 0;
+}
+
+/* Puts the root together from the supervisor's detached pieces, and moves into it. */
+static int set_up_root(struct child *c) {
+        int proc_fd = mount_proc(), r;
+
+        if (proc_fd < 0)
+                return fail(c, STEP_PROC, proc_fd);
+        r = sys_move_mount(c->root_fd, AT_CWD, "/");
+        if (r == 0)
+                r = sys_fchdir(c->root_fd);
+        if (r < 0)
+                return fail(c, STEP_ROOT, r);
+        r = attach(proc_fd, "proc");
+        if (r < 0)
+                return fail(c, STEP_PROC, r);
+        r = self_bind(".gabion", SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
+        if (r == 0)
+                r = mask(c, proc_fd);
+        (void) sys_close(proc_fd);
+        if (r < 0)
+                return fail(c, STEP_MASK, r);
+        r = writable_places(c);
+        if (r < 0)
+                return fail(c, STEP_WRITABLE, r);
+        r = wait_stage(c, STAGE_PIECES);
+        if (r < 0)
+                return fail(c, STEP_WAIT, r);
+        r = c->plan->landlock_abi > 0 ? rule(c->plan->landlock_proc, "proc") : 0;
+        if (r < 0)
+                return fail(c, STEP_LANDLOCK, r);
+        r = pieces(c);
+        if (r < 0)
+                return fail(c, STEP_MOUNT, r);
+        r = read_only(c);
+        if (r < 0)
+                return fail(c, STEP_READ_ONLY, r);
+        r = pivot();
+        return r < 0 ? fail(c, STEP_PIVOT, r) : 0;
+}
+
+int child_main(void *arg) {
+        static char *const argv[] = { (char *) "gabion-agent", NULL };
+        static char *const none[] = { NULL };
+        static char *const leak[] = { (char *) "LEAKED=1", NULL };
+        struct child *c = arg;
+        int r = set_up_kernel(c);
+
+        if (r != 0)
+                return r;
+        r = set_up_root(c);
+        if (r != 0)
+                return r;
+        r = sys_setns(c->userns_fd, SYS_CLONE_NEWUSER);
+        if (r == 0)
+                r = sys_setresgid(0);
+        if (r == 0)
+                r = sys_setresuid(0);
+        if (r < 0)
+                return fail(c, STEP_USERNS, r);
+        /* From here on the table is our own, and holds exactly what the agent may have. */
+        r = sys_close_range(CHILD_FD_AGENT + 1, ~0u, CLOSE_UNSHARE);
+        if (r == 0)
+                r = sys_close_range(0, 2, 0);
+        if (r < 0)
+                return fail(c, STEP_DESCRIPTORS, r);
+        __atomic_store_n(&c->built, 1, __ATOMIC_RELEASE);
+        (void) sys_futex_wake(&c->built);
+        r = sys_execveat(CHILD_FD_AGENT, "", argv, WEAK(c, WEAKEN_AGENT_ENV) ? leak : none, SYS_AT_EMPTY_PATH);
+        return fail(c, STEP_EXEC, r);
+}
+
+int child_hold(void *arg) {
+        const struct child *c = arg;
+
+        if (arm_death(c->parent_pidfd) == 0)
+                (void) sys_poll_in(c->parent_pidfd, -1);
+        return 0;
+}

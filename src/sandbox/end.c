@@ -1,0 +1,134 @@
+/* end.c - the end of a sandbox: everything killed, reaped and removed, in an order that leaves nothing behind. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+
+#include "base/err.h"
+#include "base/own.h"
+#include "base/spin.h"
+#include "base/str.h"
+#include "base/sys.h"
+#include "sandbox/janitor.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/slot.h"
+
+enum { SPIN_US = 1000, DISK_FULL_SLACK = 2 }; /* a full tmpfs may keep a block or two back for a directory */
+
+int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full) {
+        struct statfs st;
+
+        if (sb->root_fd < 0 || fstatfs(sb->root_fd, &st) < 0)
+                return -EBADF;
+        *ret_used = (uint64_t) (st.f_blocks - st.f_bfree) * (uint64_t) st.f_bsize;
+        *ret_full = st.f_bfree <= DISK_FULL_SLACK || st.f_ffree == 0;
+        return 0;
+}
+
+int end_reap(pid_t pid) {
+        struct spin spin = spin_for(SPIN_US);
+        int status = 0;
+        pid_t r;
+
+        while ((r = waitpid(pid, &status, WNOHANG)) == 0 && spin_on(&spin))
+                ;
+        while (r == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        return status;
+}
+
+static void drop_fd(int *fd) {
+        if (*fd >= 0)
+                (void) close(TAKE_FD(*fd));
+}
+
+int sandbox_end(struct sandbox *sb, struct err *err) {
+        int r = 0;
+
+        if (sb->agent_pid > 0) {
+                /* Pid 1 of the namespace: with it everything inside ends, whatever signals it ignores. */
+                (void) sys_pidfd_send_signal(sb->agent_pidfd, SIGKILL);
+                (void) end_reap(sb->agent_pid);
+                sb->agent_pid = 0;
+        }
+        janitor_finish(sb); /* it removes the groups while we let go of the rest */
+        drop_fd(&sb->root_fd);
+        drop_fd(&sb->agent_pidfd);
+        drop_fd(&sb->control_fd);
+        drop_fd(&sb->gate_fd);
+        drop_fd(&sb->pair_fd);
+        drop_fd(&sb->listener_fd);
+        drop_fd(&sb->proc_fd);
+        buf_done(&sb->out);
+        if (janitor_wait(sb) < 0 && sb->has_cgroup) {
+                r = cgroup_kill(&sb->cgroup, err);
+                if (r == 0)
+                        r = cgroup_remove(&sb->cgroup, err);
+        }
+        if (sb->has_cgroup)
+                cgroup_close(&sb->cgroup);
+        sb->has_cgroup = false;
+        sb->cgroup_host = cgroup_host_free(sb->cgroup_host);
+        drop_fd(&sb->finish_fd);
+        slot_drop(sb, r == 0); /* with groups left the slot stays taken, for a sweep to find */
+        return r;
+}
+
+static int sweep_one(void *arg, const char *name) {
+        const struct sandbox *sb = arg;
+        struct err e = { 0 };
+        struct cgroup c;
+
+        if (cgroup_open(sb->cgroup_host, name, &c, &e) < 0)
+                return 0;
+        if (cgroup_kill(&c, &e) < 0)
+                return -EBUSY;
+        return cgroup_remove(&c, &e);
+}
+
+int sandbox_sweep(const struct sandbox *sb) {
+        if (!sb->cgroup_host)
+                return 0; /* who cannot see groups must not declare them gone */
+        return slot_each_dead(sb->run_fd, sweep_one, (void *) (uintptr_t) sb);
+}
+
+enum sandbox_weaken sandbox_weaken_parse(const char *name) {
+        static const char *const names[WEAKEN_COUNT] = {
+                [WEAKEN_NONE] = "none",
+                [WEAKEN_NET] = "net",
+                [WEAKEN_IPC] = "ipc",
+                [WEAKEN_UTS] = "uts",
+                [WEAKEN_CGROUP_NS] = "cgroup-ns",
+                [WEAKEN_TIME] = "time",
+                [WEAKEN_UID_MAP] = "uid-map",
+                [WEAKEN_ROOT_RW] = "root-rw",
+                [WEAKEN_USR_RW] = "usr-rw",
+                [WEAKEN_SHARED] = "shared",
+                [WEAKEN_MASK] = "mask",
+                [WEAKEN_EXTRA_MOUNT] = "extra-mount",
+                [WEAKEN_MEMORY] = "memory",
+                [WEAKEN_PIDS] = "pids",
+                [WEAKEN_CPU] = "cpu",
+                [WEAKEN_TASKS] = "tasks",
+                [WEAKEN_CAPS] = "caps",
+                [WEAKEN_NNP] = "nnp",
+                [WEAKEN_SECCOMP] = "seccomp",
+                [WEAKEN_SECCOMP_OTHER] = "seccomp-other",
+                [WEAKEN_LANDLOCK] = "landlock",
+                [WEAKEN_SCOPE] = "scope",
+                [WEAKEN_SECUREBITS] = "securebits",
+                [WEAKEN_RLIMIT] = "rlimit",
+                [WEAKEN_IDS] = "ids",
+                [WEAKEN_FDS] = "fds",
+                [WEAKEN_AGENT_ENV] = "agent-env",
+                [WEAKEN_AGENT_CAPS] = "agent-caps",
+                [WEAKEN_OOM_SCORE] = "oom-score",
+                [WEAKEN_TMPFS_SIZE] = "tmpfs-size",
+        };
+
+        for (unsigned i = 0; i < WEAKEN_COUNT; i++)
+                if (str_eq(names[i], name))
+                        return (enum sandbox_weaken) i;
+        return WEAKEN_NONE;
+}

@@ -1,0 +1,9 @@
+/* gate.h - waiting for the command at the gate. Private to sandbox/. */
+#pragma once
+
+#include "sandbox/child.h"
+
+/* Flushes queued frames and waits for AP_READY: sb->ready, command_pid, pair_fd, listener_fd. */
+int gate_wait(struct sandbox *sb, const struct child *c, struct err *err);
+/* The child's own word on why it ended. */
+int gate_child_error(const struct child *c, struct err *err);

@@ -1,0 +1,139 @@
+/*
+ * janitor.c - one small process per sandbox of `gabion run`.
+ *
+ * Theory of operation. It is the first process a supervisor starts, shares its memory (so it costs a kernel stack and
+ * little else), but not its descriptors: a copy of the supervisor's end of the agent's socket would keep the sandbox
+ * alive. It sleeps until the supervisor says that it is done, or is gone: killed with SIGKILL it could say nothing. In
+ * both cases the janitor removes the control groups and the slot, while the supervisor lets go of the rest.
+ *
+ * Like the set-up child it may use no libc.
+ */
+#include "sandbox/janitor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/err.h"
+#include "base/own.h"
+#include "base/sys.h"
+#include "base/sysraw.h"
+#include "sandbox/slot.h"
+
+enum { JANITOR_STACK = 8192, JANITOR_DIRS = CGROUP_V1_MAX + 1, JANITOR_TRIES = 2500 };
+
+/* Written by the supervisor, read by the janitor; n_groups last. */
+static struct {
+        int parent_pidfd, finish_fd, run_fd;
+        char groups[JANITOR_DIRS][512], kills[JANITOR_DIRS][512];
+        uint32_t n_groups, left;
+        char slot[CGROUP_NAME];
+} job;
+
+static char stack[JANITOR_STACK] __attribute__((aligned(16)));
+
+static void wait_for_end(void) {
+        struct pollfd p[2] = { { job.parent_pidfd, POLLIN, 0 }, { job.finish_fd, POLLIN, 0 } };
+
+        while (SYS5(SYS_ppoll, p, 2, NULL, NULL, 8) < 0)
+                ;
+}
+
+static uint32_t remove_all(uint32_t n) {
+        uint32_t left = 0;
+
+        for (uint32_t k = 0; k < n; k++) {
+                int kill_fd, r = sys_unlinkat(AT_FDCWD, job.groups[k], AT_REMOVEDIR);
+
+                if (r == 0 || r == -ENOENT)
+                        continue;
+                left++;
+                kill_fd = sys_openat(AT_FDCWD, job.kills[k], O_WRONLY | O_CLOEXEC, 0);
+                if (kill_fd >= 0) {
+                        (void) sys_write(kill_fd, "1", 1);
+                        (void) sys_close(kill_fd);
+                }
+        }
+        return left;
+}
+
+static int janitor_main(void *arg) {
+        static const struct timespec pause = { .tv_nsec = 500000 };
+        uint32_t n;
+
+        (void) arg;
+        /* Out of the terminal's reach, and holding none of the caller's pipes open. */
+        (void) sys_setsid();
+        (void) sys_close_range(0, 2, 0);
+        wait_for_end();
+        n = __atomic_load_n(&job.n_groups, __ATOMIC_ACQUIRE);
+        for (int i = 0; (job.left = remove_all(n)) > 0 && i < JANITOR_TRIES; i++)
+                (void) SYS2(SYS_nanosleep, &pause, NULL);
+        if (job.left == 0)
+                (void) sys_unlinkat(job.run_fd, job.slot, 0);
+        return 0;
+}
+
+int janitor_start(struct sandbox *sb, int parent_pidfd, struct err *err) {
+        const struct sys_clone_args args = {
+                .flags = SYS_CLONE_VM,
+                .exit_signal = SIGCHLD,
+                .stack = (uint64_t) (uintptr_t) stack,
+                .stack_size = sizeof(stack),
+        };
+        long pid;
+
+        sb->finish_fd = eventfd(0, EFD_CLOEXEC);
+        if (sb->finish_fd < 0)
+                return err_set(err, -errno, ERR_INTERNAL, "janitor process: %s", strerror(errno));
+        job.parent_pidfd = parent_pidfd;
+        job.finish_fd = sb->finish_fd;
+        job.run_fd = sb->run_fd;
+        job.n_groups = job.left = 0;
+        slot_name(job.slot, sb->slot);
+        pid = sys_clone_run(&args, janitor_main, NULL);
+        if (pid < 0)
+                return err_set(err, (int) pid, ERR_INTERNAL, "janitor process: %s", strerror((int) -pid));
+        sb->janitor_pid = (pid_t) pid;
+        return 0;
+}
+
+int janitor_watch(const struct sandbox *sb, struct err *err) {
+        int fds[JANITOR_DIRS];
+        size_t n = cgroup_parents(sb->cgroup_host, fds, JANITOR_DIRS);
+
+        for (size_t i = 0; i < n; i++) {
+                char link[40], dir[400];
+                ssize_t len;
+
+                (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fds[i]);
+                len = readlink(link, dir, sizeof(dir));
+                if (len <= 0 || (size_t) len == sizeof(dir))
+                        return err_set(err, -ENAMETOOLONG, ERR_INTERNAL, "control groups: the path is too long");
+                (void) snprintf(job.groups[i], sizeof(job.groups[i]), "%.*s/%s", (int) len, dir, job.slot);
+                (void) snprintf(job.kills[i], sizeof(job.kills[i]), "%.*s/%s/cgroup.kill", (int) len, dir, job.slot);
+        }
+        __atomic_store_n(&job.n_groups, (uint32_t) n, __ATOMIC_RELEASE);
+        return 0;
+}
+
+void janitor_finish(struct sandbox *sb) {
+        if (sb->janitor_pid > 0)
+                (void) eventfd_write(sb->finish_fd, 1);
+}
+
+int janitor_wait(struct sandbox *sb) {
+        int status;
+
+        if (sb->janitor_pid <= 0)
+                return 0;
+        status = end_reap(sb->janitor_pid);
+        sb->janitor_pid = 0;
+        return WIFEXITED(status) && job.left == 0 ? 0 : -EBUSY; /* it may have been killed itself */
+}

@@ -1,0 +1,130 @@
+/*
+ * sandbox.h - making, holding and ending one sandbox of the namespace tier.
+ *
+ * sandbox_start() and sandbox_wait() execute a plan up to the point where the command has applied every control to
+ * itself and waits at the gate, so that the caller can read everything back before the first user instruction.
+ * sandbox_release() lets it go; sandbox_end() removes every trace, whatever happened before.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agentproto/agentproto.h"
+#include "base/buf.h"
+#include "base/id.h"
+#include "cgroup/cgroup.h"
+#include "plan/plan.h"
+
+struct err;
+
+/*
+ * Test hook: each value leaves one control out, to show that the read-back notices. Only the twin binary built with
+ * GABION_WEAKEN honours it; in the product the tests of it compile to nothing.
+ */
+enum sandbox_weaken {
+        WEAKEN_NONE,
+        WEAKEN_NET,
+        WEAKEN_IPC,
+        WEAKEN_UTS,
+        WEAKEN_CGROUP_NS,
+        WEAKEN_TIME,
+        WEAKEN_UID_MAP,
+        WEAKEN_ROOT_RW,
+        WEAKEN_USR_RW,
+        WEAKEN_SHARED,
+        WEAKEN_MASK,
+        WEAKEN_EXTRA_MOUNT,
+        WEAKEN_MEMORY,
+        WEAKEN_PIDS,
+        WEAKEN_CPU,
+        WEAKEN_TASKS,
+        WEAKEN_CAPS,
+        WEAKEN_NNP,
+        WEAKEN_SECCOMP,
+        WEAKEN_SECCOMP_OTHER,
+        WEAKEN_LANDLOCK,
+        WEAKEN_SCOPE,
+        WEAKEN_SECUREBITS,
+        WEAKEN_RLIMIT,
+        WEAKEN_IDS,
+        WEAKEN_FDS,
+        WEAKEN_AGENT_ENV,
+        WEAKEN_AGENT_CAPS,
+        WEAKEN_OOM_SCORE,
+        WEAKEN_TMPFS_SIZE,
+        WEAKEN_COUNT
+};
+/* By name ("net", "seccomp", ...); WEAKEN_NONE if unknown. */
+enum sandbox_weaken sandbox_weaken_parse(const char *name);
+
+struct sandbox_request {
+        const char *const *argv, *const *envp; /* NULL-terminated */
+        const char *cwd;
+        bool tty, no_stdin;
+        uint16_t rows, columns;
+        uint32_t output_credit;
+        const char *name;  /* for people; may be NULL */
+        const void *agent; /* the agent's ELF image */
+        size_t agent_bytes;
+        enum sandbox_weaken weaken;
+};
+
+struct sandbox {
+        char id[ID_TEXT];
+        unsigned slot;
+        uint32_t uid_base;   /* host id (in the supervisor's user namespace) of id 0 inside */
+        bool user_is_caller; /* rootless with mounts: `user` inside is the caller outside */
+        char run_dir[128];
+        int run_fd, slot_fd, finish_fd;
+        struct cgroup_host *cgroup_host;
+        struct cgroup cgroup;
+        struct cgroup_limits cgroup_limits;
+        bool has_cgroup;
+        pid_t janitor_pid, agent_pid, command_pid; /* as the supervisor sees them; 0 = none */
+        int agent_pidfd;
+        int control_fd;        /* the agent's frames; non-blocking */
+        int gate_fd;           /* AP_READY arrives here */
+        int pair_fd;           /* the waiting command; -1 once released and started */
+        int listener_fd;       /* refused calls; -1 = none */
+        int root_fd;           /* the root tmpfs, for its free space */
+        int proc_fd;           /* the host's /proc, O_PATH */
+        int64_t time_offset_s; /* monotonic and boot time inside start from this */
+        struct buf out;        /* frames not yet written to control_fd */
+        struct ap_ready ready;
+};
+
+/* Takes the process into its role: as root nothing; as a user, into a user namespace with its subordinate ids. Once,
+ * before anything else, while the process has one thread. */
+int sandbox_enter(bool *ret_rootless, struct err *err);
+
+/* What plan_compile() must know of this machine. */
+int sandbox_facts(struct plan_facts *ret, struct err *err);
+
+/* Sets everything up; the sandbox goes on starting by itself meanwhile. Always leaves *sb in a state that sandbox_end()
+ * accepts, also on failure. One sandbox at a time per process. */
+int sandbox_start(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct err *err);
+/* Waits until namespaces, maps and mounts are final; the agent is about to start. */
+int sandbox_wait_built(const struct sandbox *sb, struct err *err);
+/* Waits until the command stands at the gate with all its controls on. */
+int sandbox_wait(struct sandbox *sb, struct err *err);
+/* Waits until the waiting command has closed what it handed over. Once, before its descriptors are counted. */
+int sandbox_settle(const struct sandbox *sb);
+int sandbox_release(struct sandbox *sb, struct err *err);
+
+/* Host id of an id inside, as the supervisor counts. */
+uint32_t sandbox_host_uid(const struct sandbox *sb, uint32_t inside);
+
+/* The same id as the machine counts it: rootless, the supervisor's own numbers are those of a user namespace. */
+uint64_t sandbox_real_uid(uint64_t supervisor_id);
+
+/* Bytes used on the sandbox's tmpfs, and whether it is full. */
+int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full);
+
+/* Kills, reaps and removes everything. Safe to call twice. The first failure is reported, the rest still done. */
+int sandbox_end(struct sandbox *sb, struct err *err);
+
+/* Ends sandboxes whose supervisor is gone (killed with SIGKILL together with its janitor). Returns how many. */
+int sandbox_sweep(const struct sandbox *sb);

@@ -1,0 +1,370 @@
+/*
+ * spawn.c - from a plan to a command that waits at the gate.
+ *
+ * The supervisor prepares while the set-up child creates its network namespace; see child.c for the child's side and
+ * docs/decisions/007 for the order. Fixed descriptors (3 to 6) were reserved by sandbox_enter(), because the two
+ * share one table until the agent is exec'd.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/own.h"
+#include "base/spin.h"
+#include "base/str.h"
+#include "base/sys.h"
+#include "base/wr.h"
+#include "sandbox/child.h"
+#include "sandbox/disks.h"
+#include "sandbox/enter.h"
+#include "sandbox/gate.h"
+#include "sandbox/idmap.h"
+#include "sandbox/janitor.h"
+#include "sandbox/root.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/slot.h"
+
+enum {
+        CHILD_STACK = 32768,
+        SPIN_US = 2000,
+        QUEUE_MAX = 4 * AP_FRAME_MAX,
+        /* What the agent needs to drop a command to its user, and to signal it: SETGID, SETUID, SETPCAP, KILL. */
+        AGENT_CAPS = 1 << 6 | 1 << 7 | 1 << 8 | 1 << 5,
+};
+
+static struct child the_child; /* shared with the set-up child, which may outlive a call by a moment */
+
+static int oops(struct err *err, const char *what) {
+        return err_set(err, -errno, ERR_INTERNAL, "%s: %s", what, strerror(errno));
+}
+
+static void publish(struct child *c, uint32_t stage) {
+        __atomic_store_n(&c->stage, stage, __ATOMIC_RELEASE);
+        (void) sys_futex_wake(&c->stage);
+}
+
+/* Puts fd at a fixed number that the agent inherits, and gives up the old one. */
+static int pin(int fd, int number, int flags) {
+        int r = dup3(fd, number, flags) < 0 ? -errno : 0;
+
+        (void) close(fd);
+        return r;
+}
+
+static int sockets_make(struct sandbox *sb, struct err *err) {
+        static const int on = 1;
+        int control[2], gate[2];
+
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0 ||
+            socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, gate) < 0)
+                return oops(err, "agent sockets");
+        sb->control_fd = control[0];
+        sb->gate_fd = gate[0];
+        if (pin(control[1], AP_FD_CONTROL, 0) < 0 || pin(gate[1], AP_FD_GATE, 0) < 0)
+                return oops(err, "agent sockets");
+        if (fcntl(sb->control_fd, F_SETFL, O_NONBLOCK) < 0 ||
+            setsockopt(sb->gate_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+                return oops(err, "agent sockets");
+        return 0;
+}
+
+/* The agent's image in a sealed memory file: mode 0111 makes the agent non-dumpable from its first instruction. */
+static int agent_make(const struct sandbox_request *req, struct err *err) {
+        enum { EXEC_FLAG = 0x10 };
+        unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+        int fd = memfd_create("gabion-agent", flags | EXEC_FLAG);
+
+        if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
+                fd = memfd_create("gabion-agent", flags);
+        if (fd < 0)
+                return oops(err, "agent image");
+        if (fd_write_all(fd, req->agent, req->agent_bytes) < 0 || fchmod(fd, 0111) < 0 ||
+            fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0 ||
+            pin(fd, CHILD_FD_AGENT, O_CLOEXEC) < 0)
+                return oops(err, "agent image");
+        return 0;
+}
+
+static int groups_open(struct sandbox *sb, struct err *err) {
+        char name[CGROUP_NAME];
+        int r;
+
+        slot_name(name, sb->slot);
+        r = cgroup_make_first(sb->cgroup_host, name, &sb->cgroup, err);
+        if (r == -EEXIST) {
+                /* Left behind by a supervisor and janitor that were both killed; the slot is ours, so is this. */
+                r = cgroup_open(sb->cgroup_host, name, &sb->cgroup, err);
+                if (r == 0)
+                        r = cgroup_kill(&sb->cgroup, err);
+                if (r == 0)
+                        r = cgroup_remove(&sb->cgroup, err);
+                if (r == 0)
+                        r = cgroup_make_first(sb->cgroup_host, name, &sb->cgroup, err);
+        }
+        if (r == 0)
+                sb->has_cgroup = true;
+        return r;
+}
+
+static int groups_limit(struct sandbox *sb, const struct plan *plan, struct child *c, struct err *err) {
+        const struct policy_limits *l = &plan->policy->limits;
+        struct cgroup_limits *want = &sb->cgroup_limits;
+        struct cgroup_limits set;
+        int r;
+
+        if (!sb->has_cgroup)
+                return 0;
+        want->memory_bytes = l->memory_bytes;
+        want->cpu_milli = l->cpu_milli;
+        want->pids = l->pids;
+        want->io_bytes_per_s = plan->off & PLAN_OFF_IO ? 0 : l->io_bytes_per_s;
+        if (want->io_bytes_per_s)
+                disks_find(plan, want);
+        set = *want;
+        if (WEAK(c, WEAKEN_MEMORY))
+                set.memory_bytes *= 2;
+        if (WEAK(c, WEAKEN_PIDS))
+                set.pids *= 2;
+        if (WEAK(c, WEAKEN_CPU))
+                set.cpu_milli *= 2;
+        r = cgroup_make_rest(&sb->cgroup, err);
+        if (r == 0)
+                r = cgroup_limit(&sb->cgroup, &set, err);
+        memcpy(c->tasks_fds, sb->cgroup.tasks_fds, sizeof(c->tasks_fds));
+        c->n_tasks = sb->cgroup.n_tasks;
+        return r;
+}
+
+static int child_clone(struct sandbox *sb, struct child *c, struct err *err) {
+        static char stack[CHILD_STACK] __attribute__((aligned(16)));
+        struct sys_clone_args args = {
+                .flags = SYS_CLONE_VM | SYS_CLONE_FILES | SYS_CLONE_PIDFD | SYS_CLONE_NEWPID | SYS_CLONE_NEWNS |
+                         SYS_CLONE_NEWIPC | SYS_CLONE_NEWUTS,
+                .pidfd = (uint64_t) (uintptr_t) &sb->agent_pidfd,
+                .exit_signal = SIGCHLD,
+                .stack = (uint64_t) (uintptr_t) stack,
+                .stack_size = sizeof(stack),
+        };
+        long pid;
+
+        if (sb->has_cgroup && sb->cgroup.v2_fd >= 0) {
+                args.flags |= SYS_CLONE_INTO_CGROUP;
+                args.cgroup = (uint64_t) sb->cgroup.v2_fd;
+        }
+        if (WEAK(c, WEAKEN_IPC))
+                args.flags &= ~(uint64_t) SYS_CLONE_NEWIPC;
+        if (WEAK(c, WEAKEN_UTS))
+                args.flags &= ~(uint64_t) SYS_CLONE_NEWUTS;
+        pid = sys_clone_run(&args, child_main, c);
+        if (pid < 0)
+                return err_set(err, (int) pid, ERR_INTERNAL, "namespaces: clone3: %s", strerror((int) -pid));
+        sb->agent_pid = (pid_t) pid;
+        return 0;
+}
+
+static void child_fill(const struct plan *plan, struct sandbox *sb, struct child *c) {
+        struct timespec mono, boot;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &mono);
+        (void) clock_gettime(CLOCK_BOOTTIME, &boot);
+        /* Monotonic and boot time inside start near zero: the host's uptime is nobody's business. */
+        sb->time_offset_s = -(int64_t) mono.tv_sec;
+        c->n_time_offsets =
+                (size_t) snprintf(c->time_offsets, sizeof(c->time_offsets), "monotonic -%lld 0\nboottime -%lld 0\n",
+                                  (long long) mono.tv_sec, (long long) boot.tv_sec);
+        c->user = sandbox_host_uid(sb, plan->uid);
+        for (size_t i = 0; i < plan->n_mounts; i++)
+                c->piece_fds[i] = -1;
+}
+
+/* Everything the child waits for, in the order in which it needs it. */
+static int prepare(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct child *c,
+                   struct err *err) {
+        AUTO_FD int idmap = -1;
+        int r = groups_limit(sb, plan, c, err);
+
+        if (r == 0)
+                r = root_make(plan, c, err);
+        if (r < 0)
+                return r;
+        sb->root_fd = c->root_fd;
+        publish(c, STAGE_ROOT);
+        c->userns_fd = r = idmap_sandbox(sb, plan, c, err);
+        if (r < 0)
+                return r;
+        if (plan->policy->n_mounts > 0 && !enter_is_rootless()) {
+                idmap = r = idmap_mounts(sb, plan, c, err);
+                if (r < 0)
+                        return r;
+        }
+        r = root_pieces(plan, c, idmap, err);
+        if (r == 0 && plan->landlock_abi > 0)
+                r = root_landlock(plan, c, err);
+        if (r == 0)
+                r = sockets_make(sb, err);
+        if (r == 0)
+                r = agent_make(req, err);
+        if (r == 0)
+                publish(c, STAGE_PIECES);
+        return r;
+}
+
+static uint32_t controls(const struct plan *plan, const struct child *c) {
+        static const struct {
+                enum sandbox_weaken weaken;
+                uint32_t bit;
+        } hooks[] = {
+                { WEAKEN_CAPS, AP_DROP_CAPS },
+                { WEAKEN_NNP, AP_NO_NEW_PRIVS },
+                { WEAKEN_SECCOMP, AP_SECCOMP | AP_SECCOMP_NOTIFY },
+                { WEAKEN_LANDLOCK, AP_LANDLOCK },
+                { WEAKEN_RLIMIT, AP_RLIMIT },
+                { WEAKEN_IDS, AP_IDS },
+                { WEAKEN_SECUREBITS, AP_SECUREBITS },
+                { WEAKEN_FDS, AP_CLOSE_FDS },
+        };
+        uint32_t all = AP_DROP_CAPS | AP_NO_NEW_PRIVS | AP_SECCOMP | AP_SECUREBITS | AP_RLIMIT | AP_IDS | AP_CLOSE_FDS |
+                       AP_SECCOMP_NOTIFY;
+
+        if (plan->landlock_abi > 0)
+                all |= AP_LANDLOCK;
+        for (size_t i = 0; i < ARRAY_SIZE(hooks); i++)
+                if (WEAK(c, hooks[i].weaken))
+                        all &= ~hooks[i].bit;
+        return all;
+}
+
+/* Both frames are queued before the agent exists, so that it never waits for a round trip. */
+static int frames_queue(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb,
+                        const struct child *c, struct err *err) {
+        static uint8_t frame[AP_FRAME_MAX];
+        struct wr w = wr_to(frame, sizeof(frame));
+        struct seccomp_program prog;
+        struct ap_spawn s = {
+                .flags = (req->tty ? AP_TTY : 0) | (req->no_stdin ? AP_NO_STDIN : 0),
+                .controls = controls(plan, c),
+                .uid = plan->uid,
+                .gid = plan->gid,
+                .securebits = PLAN_SECUREBITS,
+                .output_credit = req->output_credit,
+                .rows = req->rows,
+                .columns = req->columns,
+                .cwd = req->cwd,
+                .argv = (const char **) (uintptr_t) req->argv,
+                .envp = (const char **) (uintptr_t) req->envp,
+                .n_rlimits = (uint8_t) plan->n_rlimits,
+        };
+
+        seccomp_program(WEAK(c, WEAKEN_SECCOMP_OTHER) ? SECCOMP_DEBUG : plan->profile, &prog);
+        s.filter = (const uint8_t *) prog.insns;
+        s.n_filter = prog.n;
+        for (size_t i = 0; i < plan->n_rlimits; i++)
+                s.rlimits[i] =
+                        (struct ap_rlimit){ plan->rlimits[i].resource, plan->rlimits[i].value, plan->rlimits[i].value };
+        if (plan->landlock_abi > 0)
+                (void) str_copy(s.probe, sizeof(s.probe), "/.gabion/probe");
+        while (s.argv[s.argc])
+                s.argc++;
+        while (s.envp[s.envc])
+                s.envc++;
+        ap_put_configure(&w, WEAK(c, WEAKEN_AGENT_CAPS) ? ~0ull >> 23 : AGENT_CAPS);
+        ap_put_spawn(&w, 1, &s);
+        if (w.bad)
+                return err_set(err, -E2BIG, ERR_INVALID, "command: arguments and environment are larger than %d KiB",
+                               AP_FRAME_MAX / 1024 - 16);
+        buf_add(&sb->out, frame, w.len);
+        return sb->out.bad ? err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory") : 0;
+}
+
+/* A machine may offer no control groups to an ordinary user: the way out is named, and never taken by itself. */
+static int groups_missing(struct err *err) {
+        struct err e = *err;
+
+        return err_set(err, e.code, e.kind, "limits: %.220s; or pass --limits=rlimit (weaker)", e.msg);
+}
+
+static int claim(const struct plan *plan, struct sandbox *sb, struct child *c, struct err *err) {
+        int r;
+
+        sb->proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        c->parent_pidfd = sys_pidfd_open(getpid());
+        if (sb->proc_fd < 0 || c->parent_pidfd < 0)
+                return oops(err, "opening /proc");
+        r = slot_claim(sb, enter_is_rootless(), err);
+        if (r < 0)
+                return r;
+        sb->uid_base = enter_is_rootless() ? 1 : SLOT_UID_FIRST + sb->slot * PLAN_IDS;
+        r = janitor_start(sb, c->parent_pidfd, err);
+        if (r < 0 || (plan->off & PLAN_OFF_CGROUP))
+                return r;
+        if (cgroup_host_find(&sb->cgroup_host, err) < 0)
+                return groups_missing(err);
+        r = janitor_watch(sb, err);
+        return r < 0 ? r : groups_open(sb, err);
+}
+
+int sandbox_start(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct err *err) {
+        struct child *c = &the_child;
+        int r;
+
+        memset(sb, 0, sizeof(*sb));
+        sb->run_fd = sb->slot_fd = sb->finish_fd = sb->agent_pidfd = sb->control_fd = sb->gate_fd = sb->pair_fd = -1;
+        sb->listener_fd = sb->root_fd = sb->proc_fd = -1;
+        sb->cgroup.v2_fd = -1;
+        sb->out = BUF_INIT(QUEUE_MAX);
+        *c = (struct child){ .plan = plan, .weaken = req->weaken, .userns_fd = -1, .root_fd = -1 };
+        sb->user_is_caller = enter_is_rootless() && plan->policy->n_mounts > 0 && plan->uid == PLAN_USER;
+        r = claim(plan, sb, c, err);
+        if (r < 0)
+                return r;
+        child_fill(plan, sb, c);
+        r = child_clone(sb, c, err);
+        if (r == 0)
+                r = prepare(plan, req, sb, c, err);
+        if (r == 0)
+                r = frames_queue(plan, req, sb, c, err);
+        if (r < 0) {
+                idmap_reap(c);
+                publish(c, STAGE_GIVE_UP);
+                if (c->failed && c->code != -ECANCELED)
+                        (void) gate_child_error(c, err);
+        }
+        return r;
+}
+
+int sandbox_wait_built(const struct sandbox *sb, struct err *err) {
+        struct child *c = &the_child;
+        struct spin spin = spin_for(SPIN_US);
+
+        while (__atomic_load_n(&c->built, __ATOMIC_ACQUIRE) == 0) {
+                if (spin_on(&spin))
+                        continue;
+                if (sys_poll_in(sb->agent_pidfd, 0) != 0)
+                        return gate_child_error(c, err);
+                (void) sys_futex_wait(&c->built, 0, 20);
+        }
+        return 0;
+}
+
+int sandbox_wait(struct sandbox *sb, struct err *err) {
+        struct child *c = &the_child;
+        int r;
+
+        idmap_reap(c);
+        r = gate_wait(sb, c, err);
+        /* The child has its own table by now; what only it needed is closed here, above all our copy of the agent's
+         * end of the control socket: its death must be seen as the end of the stream. */
+        for (size_t i = 0; i < c->plan->n_mounts; i++)
+                if (c->piece_fds[i] >= 0)
+                        (void) close(c->piece_fds[i]);
+        (void) close(c->userns_fd);
+        return r < 0 ? r : enter_reserve(err);
+}

@@ -1,0 +1,22 @@
+/* bad_children.c - what tools/check-child must find: libc in a child, two calls away from its body. */
+#include <unistd.h>
+
+int child_main(void *arg);
+int child_hold(void *arg);
+int janitor_main(void *arg);
+
+static int __attribute__((noinline)) helper(const char *path) {
+        return chdir(path); /* a failure would write the supervisor's errno */
+}
+
+int child_main(void *arg) {
+        return helper(arg ? "/" : ".") + 1;
+}
+
+int child_hold(void *arg) {
+        return arg != NULL;
+}
+
+int janitor_main(void *arg) {
+        return arg == NULL;
+}
