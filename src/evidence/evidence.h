@@ -1,0 +1,71 @@
+/*
+ * evidence.h - the state of a sandbox as the kernel tells it, compared with the plan, control by control.
+ *
+ * evidence_read() runs while the command waits at the gate: it fails with the name of the first control that is not as
+ * planned, and then nothing may start. What it read stays in the struct, for the card and the statement.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+
+struct err;
+struct json;
+struct plan;
+struct sandbox;
+
+enum { EVIDENCE_NS = 8, EVIDENCE_MOUNTS = 96 };
+
+/* The lines of /proc/PID/status that matter. */
+struct evidence_status {
+        uint64_t inheritable, permitted, effective, bounding, ambient;
+        uint64_t uid[4], gid[4];
+        bool has_groups;
+        uint64_t no_new_privs, seccomp, seccomp_filters;
+        unsigned seen; /* one bit per line found; all must be */
+};
+
+struct evidence_mount {
+        const char *root, *target, *options, *fstype, *source; /* into the text */
+        bool propagates;                                       /* shared: or master: */
+};
+
+struct evidence {
+        struct evidence_status outside, inside, agent;
+        char ns[EVIDENCE_NS][32];      /* "pid:[4026531836]" of the command */
+        char host_ns[EVIDENCE_NS][32]; /* the supervisor's own */
+        char uid_map[160], gid_map[160];
+        char mount_text[16384];
+        struct evidence_mount mounts[EVIDENCE_MOUNTS];
+        size_t n_mounts;
+        char time_offsets[128];
+        char net_devices[64];
+        char filter_hash[HASH_TEXT]; /* of the program read back from the kernel; "" if it cannot be read */
+        const char *filter_note;     /* why not */
+        uint32_t securebits;
+        int landlock_errno, scope_errno;
+        unsigned n_open;
+        int oom_score;
+        uint64_t disk_bytes;
+};
+
+/* The part that does not need the command: limits, namespaces, maps, mounts, network. Done while the agent starts. */
+int evidence_read_early(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
+int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
+
+/* Parsers, pure and fuzzed. The first: what follows the next separator, or NULL. */
+const char *evidence_after(const char *at, char separator);
+int evidence_parse_status(const char *text, struct evidence_status *ret);
+/* Cuts text into mounts in place. Returns the number, or -EBADMSG, -E2BIG. */
+int evidence_parse_mounts(char *text, struct evidence_mount *ret, size_t cap);
+
+/* The statement: everything read back, the plan's hash, the policy's hash, deviations. The caller owns *ret. */
+int evidence_json(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, struct json **ret,
+                  struct err *err);
+/* A few lines for a person. */
+void evidence_card(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, bool colour,
+                   struct buf *into);

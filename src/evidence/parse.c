@@ -1,0 +1,145 @@
+/* parse.c - the two texts of procfs that need more than a comparison. Pure; the kernel and the sandbox both feed it. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "evidence/evidence.h"
+
+const char *evidence_after(const char *at, char separator) {
+        const char *found = strchr(at, separator);
+
+        return found ? found + 1 : NULL;
+}
+
+static bool hex(const char **at, uint64_t *ret) {
+        uint64_t v = 0;
+        unsigned n = 0;
+
+        for (; n < 16; n++, (*at)++) {
+                char c = **at;
+
+                if (c >= '0' && c <= '9')
+                        v = v << 4 | (uint64_t) (c - '0');
+                else if (c >= 'a' && c <= 'f')
+                        v = v << 4 | (uint64_t) (c - 'a' + 10);
+                else
+                        break;
+        }
+        *ret = v;
+        return n > 0;
+}
+
+static bool decimal(const char **at, uint64_t *ret) {
+        uint64_t v = 0;
+        unsigned n = 0;
+
+        for (; n < 10 && **at >= '0' && **at <= '9'; n++, (*at)++)
+                v = v * 10 + (uint64_t) (**at - '0');
+        *ret = v;
+        return n > 0;
+}
+
+static bool four(const char *at, uint64_t ret[4]) {
+        for (unsigned i = 0; i < 4; i++) {
+                while (*at == '\t' || *at == ' ')
+                        at++;
+                if (!decimal(&at, &ret[i]))
+                        return false;
+        }
+        return true;
+}
+
+static bool one(const char *at, bool is_hex, uint64_t *ret) {
+        while (*at == '\t' || *at == ' ')
+                at++;
+        return (is_hex ? hex(&at, ret) : decimal(&at, ret)) && (*at == '\n' || *at == '\0');
+}
+
+int evidence_parse_status(const char *text, struct evidence_status *ret) {
+        enum kind { HEX, DEC, FOUR, GROUPS };
+        struct evidence_status s = { 0 };
+        const struct {
+                const char *key;
+                enum kind kind;
+                uint64_t *to;
+        } lines[] = {
+                { "Uid:", FOUR, s.uid },
+                { "Gid:", FOUR, s.gid },
+                { "Groups:", GROUPS, NULL },
+                { "CapInh:", HEX, &s.inheritable },
+                { "CapPrm:", HEX, &s.permitted },
+                { "CapEff:", HEX, &s.effective },
+                { "CapBnd:", HEX, &s.bounding },
+                { "CapAmb:", HEX, &s.ambient },
+                { "NoNewPrivs:", DEC, &s.no_new_privs },
+                { "Seccomp:", DEC, &s.seccomp },
+                { "Seccomp_filters:", DEC, &s.seccomp_filters },
+        };
+
+        for (const char *line = text; line && *line; line = evidence_after(line, '\n'))
+                for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+                        size_t n = strlen(lines[i].key);
+                        bool ok = true;
+
+                        if (strncmp(line, lines[i].key, n) != 0)
+                                continue;
+                        if (s.seen & BIT(i)) /* a second line of the same name is somebody's trick */
+                                return -EBADMSG;
+                        if (lines[i].kind == GROUPS)
+                                s.has_groups = line[n + strspn(line + n, " \t")] != '\n' && line[n] != '\0';
+                        else if (lines[i].kind == FOUR)
+                                ok = four(line + n, lines[i].to);
+                        else
+                                ok = one(line + n, lines[i].kind == HEX, lines[i].to);
+                        if (!ok)
+                                return -EBADMSG;
+                        s.seen |= BIT(i);
+                }
+        if (s.seen != BIT(ARRAY_SIZE(lines)) - 1)
+                return -EBADMSG;
+        *ret = s;
+        return 0;
+}
+
+/* Cuts the next blank-separated word off *at. */
+static char *word(char **at) {
+        char *start = *at, *end;
+
+        if (!start || !*start)
+                return NULL;
+        end = strchr(start, ' ');
+        if (end)
+                *end = '\0';
+        *at = end ? end + 1 : NULL;
+        return start;
+}
+
+int evidence_parse_mounts(char *text, struct evidence_mount *ret, size_t cap) {
+        size_t n = 0;
+
+        for (char *line = text, *next; line && *line; line = next) {
+                struct evidence_mount m = { 0 };
+                char *w;
+
+                next = strchr(line, '\n');
+                if (next)
+                        *next++ = '\0';
+                /* id, parent, major:minor, root, target, options, tags..., "-", type, source, super options */
+                for (unsigned i = 0; i < 3; i++)
+                        if (!word(&line))
+                                return -EBADMSG;
+                m.root = word(&line);
+                m.target = word(&line);
+                m.options = word(&line);
+                while ((w = word(&line)) && strcmp(w, "-") != 0)
+                        m.propagates |= strncmp(w, "shared:", 7) == 0 || strncmp(w, "master:", 7) == 0;
+                m.fstype = w ? word(&line) : NULL;
+                m.source = m.fstype ? word(&line) : NULL;
+                if (!m.source)
+                        return -EBADMSG;
+                if (n == cap)
+                        return -E2BIG;
+                ret[n++] = m;
+        }
+        return (int) n;
+}

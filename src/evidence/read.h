@@ -1,0 +1,21 @@
+/* read.h - one comparison. Private to evidence/. */
+#pragma once
+
+#include "base/err.h"
+#include "evidence/evidence.h"
+#include "plan/plan.h"
+#include "sandbox/sandbox.h"
+
+struct reader {
+        const struct plan *plan;
+        const struct sandbox *sb;
+        struct evidence *ev;
+        int pid_fd; /* /proc/COMMAND of the host */
+        int agent_fd;
+};
+
+/* "control NAME: ..., refusing to start", with the code that means a failed read-back. */
+int read_mismatch(struct err *err, const char *control, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+int read_mounts(const struct reader *rd, struct err *err);
+int read_filter(const struct reader *rd, struct err *err);
