@@ -1,0 +1,27 @@
+/* loop.h - the life of a running command. Private to run/. */
+#pragma once
+
+#include "run/run.h"
+
+struct loop {
+        const struct run_options *o;
+        const struct plan *plan;
+        struct sandbox *sb;
+        struct run_result *result;
+        int signal_fd;
+        bool raw; /* the caller's terminal is in raw mode */
+};
+
+/* Serves the released command until it has ended and its output is written. Fills the result but for usage. */
+int loop_run(struct loop *l, struct err *err);
+
+/* Records a denial and says it on standard error, in one line. */
+void denial_add(struct loop *l, const char *code, const char *rule, const char *what, const char *hint);
+
+/* Terminal: raw mode on and off, size. */
+bool tty_raw(void);
+void tty_restore(void);
+void tty_size(uint16_t *rows, uint16_t *columns);
+
+/* Opens each mount's source, makes it canonical, refuses dangerous ones. The descriptors go into fds. */
+int mounts_open(const struct run_options *o, int fds[POLICY_MOUNTS], struct err *err);

@@ -1,0 +1,222 @@
+/* run.c - the order of a run: enter, plan, start, read back, release, serve, judge, end. */
+#include "run/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/own.h"
+#include "evidence/evidence.h"
+#include "json/json.h"
+#include "plan/plan.h"
+#include "run/loop.h"
+
+enum { OUTPUT_CREDIT = 128 * 1024 };
+
+/* Opens the sources and compiles; the descriptors of the sources belong to the caller. */
+static int plan_make(const struct run_options *o, struct plan *ret, int fds[POLICY_MOUNTS], struct err *err) {
+        const struct plan_request req = { .hostname = o->name, .off = o->off, .sensitive_mounts = o->sensitive_mounts };
+        struct plan_facts facts;
+        size_t k = 0;
+        int r;
+
+        for (size_t i = 0; i < POLICY_MOUNTS; i++)
+                fds[i] = -1;
+        r = mounts_open(o, fds, err);
+        if (r == 0)
+                r = policy_check(o->policy, err);
+        if (r == 0)
+                r = sandbox_facts(&facts, err);
+        if (r == 0)
+                r = plan_compile(o->policy, &req, &facts, ret, err);
+        for (size_t i = 0; r == 0 && i < ret->n_mounts; i++)
+                if (ret->mounts[i].kind == PLAN_BIND && ret->mounts[i].user_owned)
+                        ret->mounts[i].fd = fds[k++];
+        return r;
+}
+
+int run_plan(const struct run_options *o, struct plan *ret, struct err *err) {
+        int fds[POLICY_MOUNTS], r;
+        bool rootless;
+
+        r = sandbox_enter(&rootless, err);
+        return r < 0 ? r : plan_make(o, ret, fds, err);
+}
+
+static int signals_take(struct err *err) {
+        static const int ours[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT };
+        sigset_t set, none;
+        int fd;
+
+        (void) sigemptyset(&set);
+        (void) sigemptyset(&none);
+        for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+                (void) sigaddset(&set, ours[i]);
+        (void) sigaddset(&set, SIGPIPE); /* a closed output is an error of write() */
+        if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+                return err_set(err, -errno, ERR_INTERNAL, "signals: %s", strerror(errno));
+        (void) sigdelset(&set, SIGPIPE);
+        fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        return fd < 0 ? err_set(err, -errno, ERR_INTERNAL, "signals: %s", strerror(errno)) : fd;
+}
+
+/* Writes the statement, shows the card, takes the hash: whatever was asked for. */
+static int evidence_give(const struct run_options *o, const struct plan *plan, const struct sandbox *sb,
+                         const struct evidence *ev, int fd, struct run_result *ret, struct err *err) {
+        CLEANUP(json_freep) struct json *doc = NULL;
+        AUTO_FREE char *text = NULL, *pretty = NULL;
+        struct buf card = BUF_INIT(16384);
+        int r = 0;
+
+        if (o->show_evidence) {
+                evidence_card(plan, sb, ev, isatty(STDERR_FILENO), &card);
+                (void) fd_write_all(STDERR_FILENO, buf_str(&card), card.len);
+                buf_done(&card);
+        }
+        if (fd < 0 && !o->want_evidence_hash)
+                return 0;
+        r = policy_hash(plan->policy, ret->policy, err);
+        if (r == 0)
+                r = evidence_json(plan, sb, ev, &doc, err);
+        if (r == 0)
+                r = json_text(doc, false, &text, err);
+        if (r == 0)
+                hash_text(ret->evidence, text, strlen(text));
+        if (r == 0 && fd >= 0) {
+                r = json_text(doc, true, &pretty, err);
+                if (r == 0 && (fd_write_all(fd, pretty, strlen(pretty)) < 0 || fd_write_all(fd, "\n", 1) < 0))
+                        r = err_set(err, -EIO, ERR_INTERNAL, "--evidence %s: cannot be written", o->evidence_path);
+        }
+        return r;
+}
+
+/* Limits speak through counters, once the command has ended. */
+static void judge(struct loop *l) {
+        struct run_result *res = l->result;
+        struct cgroup_usage u = { 0 };
+        struct err e = { 0 };
+        uint64_t used;
+        bool full;
+
+        if (sandbox_disk(l->sb, &used, &full) == 0 && full)
+                denial_add(l, "limit.disk", "limits.disk", "the sandbox's files reached the limit",
+                           "raise limits.disk and limits.memory, or write to a mounted directory");
+        if (!l->sb->has_cgroup || cgroup_usage(&l->sb->cgroup, &u, &e) < 0)
+                return;
+        if (u.memory_peak_bytes > 0)
+                res->memory_peak_bytes = u.memory_peak_bytes;
+        if (u.cpu_us > 0)
+                res->cpu_ms = (double) u.cpu_us / 1e3;
+        if (u.tasks > 1) /* one is the agent */
+                res->orphans = (unsigned) u.tasks - 1;
+        if (u.pids_refused > 0)
+                denial_add(l, "limit.pids", "limits.pids", "new processes were refused at the limit",
+                           "raise limits.pids");
+        if (u.oom_kills > 0) {
+                denial_add(l, "limit.memory", "limits.memory", "the memory limit was reached and a process was ended",
+                           "raise limits.memory; files in memory count towards it");
+                if (res->signal == SIGKILL || res->reason == RUN_LOST)
+                        res->reason = RUN_OOM;
+        }
+        if (res->signal == SIGXCPU || res->signal == SIGXFSZ)
+                res->reason = RUN_LIMIT;
+}
+
+static void exit_code_set(struct run_result *res) {
+        static const int codes[] = {
+                [RUN_EXITED] = -1, [RUN_SIGNALLED] = -1, [RUN_TIMEOUT] = 124,        [RUN_OOM] = 137,
+                [RUN_LIMIT] = 137, [RUN_LOST] = 125,     [RUN_KILLED_BY_USER] = 137, [RUN_KILLED_BY_POLICY] = 137,
+        };
+
+        if (codes[res->reason] >= 0 && !(res->reason == RUN_LIMIT && res->signal))
+                res->exit_code = codes[res->reason];
+}
+
+static int serve(const struct run_options *o, const struct plan *plan, struct sandbox *sb, int signal_fd,
+                 int evidence_fd, struct run_result *ret, struct err *err) {
+        static struct evidence ev; /* large; one sandbox per process */
+        struct loop l = { .o = o, .plan = plan, .sb = sb, .result = ret, .signal_fd = signal_fd };
+        int r = evidence_read_early(plan, sb, &ev, err);
+
+        if (r == 0)
+                r = sandbox_wait(sb, err);
+        if (r == 0)
+                r = evidence_read(plan, sb, &ev, err);
+        if (r == 0)
+                r = evidence_give(o, plan, sb, &ev, evidence_fd, ret, err);
+        if (r == 0)
+                r = sandbox_release(sb, err);
+        if (r < 0)
+                return r;
+        (void) sandbox_sweep(sb); /* others' leftovers, while the command starts */
+        l.raw = o->tty && tty_raw();
+        r = loop_run(&l, err);
+        judge(&l);
+        if (l.raw)
+                tty_restore();
+        exit_code_set(ret);
+        return r;
+}
+
+static int evidence_open(const struct run_options *o, int *ret, struct err *err) {
+        *ret = -1;
+        if (!o->evidence_path)
+                return 0;
+        *ret = open(o->evidence_path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+        return *ret < 0 ? err_set(err, -errno, ERR_INVALID, "--evidence %.150s: %s", o->evidence_path, strerror(errno))
+                        : 0;
+}
+
+int run_command(const struct run_options *o, struct run_result *ret, struct err *err) {
+        static struct plan plan;
+        static struct sandbox sb;
+        struct sandbox_request req = {
+                .argv = o->argv,
+                .envp = o->env,
+                .tty = o->tty,
+                .no_stdin = o->no_stdin,
+                .output_credit = OUTPUT_CREDIT,
+                .name = o->name,
+                .agent = o->agent,
+                .agent_bytes = o->agent_bytes,
+                .weaken = o->weaken,
+        };
+        struct err end = { 0 };
+        AUTO_FD int signal_fd = -1, evidence_fd = -1;
+        int fds[POLICY_MOUNTS], r;
+        bool rootless;
+
+        memset(ret, 0, offsetof(struct run_result, denials));
+        ret->n_denials = 0;
+        ret->denials_suppressed = 0;
+        ret->policy[0] = ret->evidence[0] = '\0';
+        r = sandbox_enter(&rootless, err);
+        if (r < 0)
+                return r;
+        signal_fd = r = signals_take(err);
+        if (r < 0)
+                return r;
+        r = plan_make(o, &plan, fds, err);
+        if (r < 0)
+                return r;
+        r = evidence_open(o, &evidence_fd, err);
+        if (r < 0)
+                return r;
+        req.cwd = o->cwd ? o->cwd : plan.home;
+        tty_size(&req.rows, &req.columns);
+        r = sandbox_start(&plan, &req, &sb, err);
+        (void) memcpy(ret->sandbox, sb.id, sizeof(ret->sandbox));
+        if (r == 0)
+                r = serve(o, &plan, &sb, signal_fd, evidence_fd, ret, err);
+        if (sandbox_end(&sb, &end) < 0 && r == 0) {
+                *err = end;
+                r = err_wrap(err, "cleaning up");
+        }
+        return r;
+}
