@@ -1,0 +1,32 @@
+/* cli.h - the sub-commands of gabion, one file each. */
+#pragma once
+
+#include <stdbool.h>
+
+struct err;
+struct json;
+struct run_options;
+
+enum { CLI_OWN_ERROR = 125 };
+
+/* Each gets its own words (argv[0] = the sub-command) and returns the exit code. */
+int cmd_run(int argc, char **argv);
+int cmd_plan(int argc, char **argv);
+int cmd_policy(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+int cmd_completion(int argc, char **argv);
+int cmd_version(int argc, char **argv);
+
+/* "gabion: message" on standard error; returns CLI_OWN_ERROR. */
+int cli_fail(const struct err *err);
+int cli_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The only reader of the environment. "" for what is unset. */
+const char *cli_env(const char *name);
+
+/* Reads the words of `run` and `plan` into options that point into argv and static storage. *ret_json: NULL = no,
+ * "" = standard output, else a file. Returns -1 to go on, or an exit code (help shown, error said). */
+int cli_run_options(int argc, char **argv, struct run_options *ret, const char **ret_json);
+
+/* Prints a document as an outline for people, or as JSON. */
+int cli_print(const struct json *doc, bool as_json);

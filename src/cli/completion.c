@@ -1,0 +1,263 @@
+/*
+ * completion.c - `gabion completion`: scripts for bash, zsh and fish, written from one table.
+ *
+ * Invariant: the table has every option of `gabion run --help` and every command of `gabion help`;
+ * test/integration/test_completion.py compares them. Texts hold no quotes, colons or brackets, which shells would read.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/cli.h"
+
+enum kind { SWITCH, WORD, FILE_NAME, VARIABLE, CHOICE, MOUNT, OPTIONAL_FILE };
+
+static const struct option_word {
+        const char *name;
+        char letter; /* 0 = none */
+        enum kind kind;
+        const char *what;
+        const char *choices;
+} options[] = {
+        { "volume", 'v', MOUNT, "show a host directory or file inside", NULL },
+        { "env", 'e', VARIABLE, "set a variable", NULL },
+        { "workdir", 'w', WORD, "working directory inside", NULL },
+        { "memory", 'm', WORD, "memory limit", NULL },
+        { "cpus", 0, WORD, "CPU limit", NULL },
+        { "pids", 0, WORD, "processes and threads", NULL },
+        { "disk", 0, WORD, "files written inside", NULL },
+        { "timeout", 0, WORD, "end the command after this time", NULL },
+        { "output", 0, WORD, "output limit", NULL },
+        { "io", 0, WORD, "disk throughput per second", NULL },
+        { "files", 0, WORD, "open files of one process", NULL },
+        { "tty", 't', SWITCH, "give the command a terminal", NULL },
+        { "interactive", 'i', SWITCH, "keep standard input open", NULL },
+        { "no-stdin", 0, SWITCH, "standard input is empty", NULL },
+        { "name", 0, WORD, "name of the sandbox", NULL },
+        { "policy", 0, FILE_NAME, "policy file", NULL },
+        { "template", 0, CHOICE, "root file system", "host" },
+        { "user", 0, CHOICE, "who runs the command inside", "user root" },
+        { "syscalls", 0, CHOICE, "system-call profile", "agent strict debug" },
+        { "json", 0, OPTIONAL_FILE, "print the result as JSON", NULL },
+        { "evidence", 0, FILE_NAME, "write what was read back from the kernel", NULL },
+        { "show-evidence", 0, SWITCH, "show the evidence as a card", NULL },
+        { "limits", 0, CHOICE, "how limits are enforced", "cgroup rlimit" },
+        { "off", 0, CHOICE, "do without a control that this machine lacks", "landlock io" },
+        { "allow-sensitive-mounts", 0, SWITCH, "mount what is refused by default", NULL },
+        { "quiet", 'q', SWITCH, "no lines about denials", NULL },
+        { "rm", 0, SWITCH, "accepted, nothing is ever kept", NULL },
+        { "help", 'h', SWITCH, "show help", NULL },
+};
+
+static const struct {
+        const char *name, *what;
+} commands[] = {
+        { "run", "run a command in a new sandbox" },
+        { "plan", "show what a command would get" },
+        { "policy", "check a policy file" },
+        { "doctor", "check what this machine offers" },
+        { "completion", "print a completion script" },
+        { "version", "print the version" },
+        { "help", "show help" },
+};
+
+static bool takes_next_word(const struct option_word *o) {
+        return o->kind != SWITCH && o->kind != OPTIONAL_FILE;
+}
+
+static void bash_names(const struct option_word *o) {
+        if (o->letter)
+                (void) printf("-%c|", o->letter);
+        (void) printf("--%s", o->name);
+}
+
+/* A `case` arm for the value of each option that has something to offer. */
+static void bash_values(void) {
+        for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+                const struct option_word *o = &options[i];
+
+                if (o->kind == SWITCH || o->kind == WORD)
+                        continue;
+                (void) printf("    ");
+                bash_names(o);
+                if (o->kind == CHOICE)
+                        (void) printf(") _gabion_words \"%s\" ;;\n", o->choices);
+                else
+                        (void) printf(") %s ;;\n", o->kind == VARIABLE ? "_gabion_from -e" : "_gabion_files");
+        }
+}
+
+static void bash_script(void) {
+        bool first = true;
+
+        (void) printf("# bash completion for gabion; made by: gabion completion bash\n"
+                      "_gabion_from() { mapfile -t COMPREPLY < <(compgen \"$@\" -- \"$cur\"); }\n"
+                      "_gabion_words() { _gabion_from -W \"$1\"; }\n"
+                      "_gabion_files() { compopt -o filenames 2>/dev/null; _gabion_from -f; }\n\n"
+                      "_gabion_value() {\n    case $1 in\n");
+        bash_values();
+        /* bash cuts words at '=' and ':', so an option may be followed by either as a word of its own. */
+        (void) printf("    esac\n}\n\n"
+                      "_gabion_run() {\n"
+                      "    local i=2 option= only_command=\n"
+                      "    while [ \"$i\" -lt \"$COMP_CWORD\" ]; do\n"
+                      "        case ${COMP_WORDS[i]} in\n"
+                      "        --) only_command=1; i=$((i + 1)); break ;;\n        ");
+        for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+                if (!takes_next_word(&options[i]))
+                        continue;
+                (void) printf("%s", first ? "" : "|");
+                bash_names(&options[i]);
+                first = false;
+        }
+        (void) printf(")\n            option=${COMP_WORDS[i]}; i=$((i + 2))\n"
+                      "            [ \"${COMP_WORDS[i - 1]}\" != = ] || i=$((i + 1)) ;;\n"
+                      "        -*) option=${COMP_WORDS[i]}; i=$((i + 1)) ;;\n"
+                      "        =|:) i=$((i + 2)) ;;\n"
+                      "        *) break ;;\n"
+                      "        esac\n"
+                      "    done\n"
+                      "    case $cur in =|:) [ \"$i\" -le \"$COMP_CWORD\" ] || cur= ;; esac\n"
+                      "    if [ \"$i\" -lt \"$COMP_CWORD\" ]; then _gabion_files\n"
+                      "    elif [ \"$i\" -gt \"$COMP_CWORD\" ]; then _gabion_value \"$option\"\n"
+                      "    elif [ -z \"$only_command\" ] && [ \"${cur#-}\" != \"$cur\" ]; then\n"
+                      "        _gabion_words \"");
+        for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+                if (options[i].letter)
+                        (void) printf("-%c ", options[i].letter);
+                (void) printf("--%s%s", options[i].name, i + 1 < ARRAY_SIZE(options) ? " " : "");
+        }
+        (void) printf("\"\n    else _gabion_from -c\n    fi\n}\n\n"
+                      "_gabion() {\n"
+                      "    local cur=${COMP_WORDS[COMP_CWORD]}\n"
+                      "    COMPREPLY=()\n"
+                      "    if [ \"$COMP_CWORD\" -eq 1 ]; then _gabion_words \"");
+        for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+                (void) printf("%s ", commands[i].name);
+        (void) printf("--help --version\"; return; fi\n"
+                      "    case ${COMP_WORDS[1]} in\n"
+                      "    run|plan) _gabion_run ;;\n"
+                      "    policy) case $COMP_CWORD in 2) _gabion_words \"check --help\" ;;\n"
+                      "            *) case $cur in -*) _gabion_words --json ;; *) _gabion_files ;; esac ;; esac ;;\n"
+                      "    doctor) _gabion_words \"--json --help\" ;;\n"
+                      "    completion) _gabion_words \"bash zsh fish\" ;;\n"
+                      "    esac\n"
+                      "}\n"
+                      "complete -F _gabion gabion\n");
+}
+
+/* What zsh is told about an option's value: ":message:action". */
+static void zsh_value(const struct option_word *o) {
+        switch (o->kind) {
+        case SWITCH:
+                break;
+        case WORD:
+                (void) printf(":%s: ", o->name);
+                break;
+        case FILE_NAME:
+        case MOUNT:
+                (void) printf(":%s:_files", o->name);
+                break;
+        case OPTIONAL_FILE:
+                (void) printf("::%s:_files", o->name);
+                break;
+        case VARIABLE:
+                (void) printf(":%s:_parameters -g \"*export*\"", o->name);
+                break;
+        case CHOICE:
+                (void) printf(":%s:(%s)", o->name, o->choices);
+                break;
+        }
+}
+
+static void zsh_option(const struct option_word *o) {
+        const char *glue = o->kind == SWITCH ? "" : o->kind == OPTIONAL_FILE ? "=-" : "=";
+        bool repeats = o->kind == MOUNT || o->kind == VARIABLE || str_eq(o->name, "off");
+
+        (void) printf("    '%s--%s%s[%s]", repeats ? "*" : "", o->name, glue, o->what);
+        zsh_value(o);
+        (void) printf("'\n");
+        if (!o->letter)
+                return;
+        (void) printf("    '%s-%c%s[%s]", repeats ? "*" : "", o->letter, o->kind == SWITCH ? "" : "+", o->what);
+        zsh_value(o);
+        (void) printf("'\n");
+}
+
+static void zsh_script(void) {
+        (void) printf(
+                "#compdef gabion\n# zsh completion for gabion; made by: gabion completion zsh\n"
+                "_gabion() {\n  local curcontext=$curcontext state line\n  local -a commands options\n  commands=(\n");
+        for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+                (void) printf("    '%s:%s'\n", commands[i].name, commands[i].what);
+        (void) printf("  )\n  options=(\n");
+        for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+                zsh_option(&options[i]);
+        (void) printf("  )\n"
+                      "  _arguments -C '1:command:->command' '*::argument:->argument'\n"
+                      "  case $state in\n"
+                      "  command) _describe -t commands 'gabion command' commands ;;\n"
+                      "  argument)\n"
+                      "    case $words[1] in\n"
+                      "    run|plan) _arguments -s -S $options '1:command:_command_names -e' '*::argument:_normal' ;;\n"
+                      "    policy) _arguments '1:action:(check)' '--json[print JSON]' '2:policy file:_files' ;;\n"
+                      "    doctor) _arguments '--json[print JSON]' '--help[show help]' ;;\n"
+                      "    completion) _arguments '1:shell:(bash zsh fish)' ;;\n"
+                      "    esac ;;\n"
+                      "  esac\n"
+                      "}\n"
+                      "if [ \"$funcstack[1]\" = _gabion ]; then _gabion \"$@\"; else compdef _gabion gabion; fi\n");
+}
+
+static void fish_script(void) {
+        static const char of_run[] = "complete -c gabion -n '__fish_seen_subcommand_from run plan'";
+
+        (void) printf("# fish completion for gabion; made by: gabion completion fish\ncomplete -c gabion -f\n");
+        for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+                (void) printf("complete -c gabion -n __fish_use_subcommand -a %s -d '%s'\n", commands[i].name,
+                              commands[i].what);
+        for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+                const struct option_word *o = &options[i];
+
+                (void) printf("%s -l %s", of_run, o->name);
+                if (o->letter)
+                        (void) printf(" -s %c", o->letter);
+                if (o->kind == CHOICE)
+                        (void) printf(" -x -a '%s'", o->choices);
+                else if (o->kind == VARIABLE)
+                        (void) printf(" -x -a '(set -xn)'");
+                else if (o->kind == FILE_NAME || o->kind == MOUNT)
+                        (void) printf(" -r -F");
+                else if (o->kind == WORD)
+                        (void) printf(" -x");
+                (void) printf(" -d '%s'\n", o->what);
+        }
+        (void) printf("%s -a '(__fish_complete_subcommand --fcs-skip=2)'\n", of_run);
+        (void) printf("complete -c gabion -n '__fish_seen_subcommand_from policy' -F -a check\n"
+                      "complete -c gabion -n '__fish_seen_subcommand_from policy doctor' -l json -d 'print JSON'\n"
+                      "complete -c gabion -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n");
+}
+
+int cmd_completion(int argc, char **argv) {
+        static const struct {
+                const char *name;
+                void (*fn)(void);
+        } shells[] = { { "bash", bash_script }, { "zsh", zsh_script }, { "fish", fish_script } };
+        const char *want = argc == 2 ? argv[1] : "";
+
+        if (str_eq(want, "--help") || str_eq(want, "-h")) {
+                (void) printf("Usage: gabion completion bash|zsh|fish\n\n"
+                              "Prints a completion script. To use it now:\n"
+                              "  bash   source <(gabion completion bash)\n"
+                              "  zsh    source <(gabion completion zsh)      (after compinit)\n"
+                              "  fish   gabion completion fish | source\n");
+                return 0;
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(shells); i++)
+                if (str_eq(shells[i].name, want)) {
+                        shells[i].fn();
+                        return 0;
+                }
+        return cli_usage("completion", "bash, zsh or fish is expected");
+}

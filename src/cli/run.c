@@ -1,0 +1,49 @@
+/* run.c - `gabion run`: one command, one sandbox, the command's exit code. */
+#include "run/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/own.h"
+#include "cli/cli.h"
+#include "json/json.h"
+
+static int result_print(const struct run_result *res, const char *path, struct err *err) {
+        CLEANUP(json_freep) struct json *doc = NULL;
+        AUTO_FREE char *text = NULL;
+        AUTO_FD int fd = path[0] ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : dup(STDOUT_FILENO);
+        int r;
+
+        if (fd < 0)
+                return err_set(err, -errno, ERR_INVALID, "--json=%.150s: %s", path, strerror(errno));
+        r = run_result_json(res, &doc, err);
+        if (r == 0)
+                r = json_text(doc, false, &text, err);
+        if (r == 0 && (fd_write_all(fd, text, strlen(text)) < 0 || fd_write_all(fd, "\n", 1) < 0))
+                r = err_set(err, -EIO, ERR_INTERNAL, "--json: the result cannot be written");
+        return r;
+}
+
+int cmd_run(int argc, char **argv) {
+        static struct run_result res;
+        struct run_options o;
+        struct err err = { 0 };
+        const char *json;
+        int r = cli_run_options(argc, argv, &o, &json);
+
+        if (r != -1)
+                return r;
+        o.agent = gabion_agent_image;
+        o.agent_bytes = gabion_agent_image_size;
+        if (run_command(&o, &res, &err) < 0)
+                return cli_fail(&err);
+        if (json && result_print(&res, json, &err) < 0)
+                return cli_fail(&err);
+        return res.exit_code;
+}
