@@ -76,6 +76,15 @@ static bool is_mask(const struct plan *p, const char *target) {
         return false;
 }
 
+/* What kind of file system a place must be; NULL: the host's own choice. */
+static const char *type_of(const char *target, const struct plan_mount *m) {
+        if (str_eq(target, "/proc"))
+                return "proc";
+        if (m && m->kind == PLAN_DEVPTS)
+                return "devpts";
+        return !m || m->kind == PLAN_WRITABLE ? "tmpfs" : NULL;
+}
+
 static const char *const *fixed_flags(const char *target) {
         static const char *const root[] = { "ro", "nosuid", "nodev", "noexec", NULL };
         static const char *const dev[] = { "ro", "nosuid", "noexec", NULL };
@@ -94,6 +103,8 @@ static int check_one(const struct plan *p, const struct evidence_mount *m, struc
 
         if (m->propagates)
                 return read_mismatch(err, "mount", "%s propagates to other namespaces", m->target);
+        if (want && !str_eq(m->fstype, type_of(m->target, NULL)))
+                return read_mismatch(err, "mount", "%s is a %s", m->target, m->fstype);
         if (want)
                 return has_all(m->options, want) ? 0 : read_mismatch(err, "mount", "%s is %s", m->target, m->options);
         if (is_mask(p, m->target))
@@ -103,21 +114,20 @@ static int check_one(const struct plan *p, const struct evidence_mount *m, struc
         plan_mount = planned(p, m->target, &exact);
         if (!plan_mount || (!exact && plan_mount->kind != PLAN_BIND && plan_mount->kind != PLAN_OPTIONAL))
                 return read_mismatch(err, "mount", "%s is not in the plan", m->target);
+        if (exact && type_of(m->target, plan_mount) && !str_eq(m->fstype, type_of(m->target, plan_mount)))
+                return read_mismatch(err, "mount", "%s is a %s", m->target, m->fstype);
         if (!has_all(m->options, flags_of(plan_mount)))
                 return read_mismatch(err, "mount", "%s is %s", m->target, m->options);
         return 0;
 }
 
-static bool found(const struct evidence *ev, const char *target) {
-        for (size_t i = 0; i < ev->n_mounts; i++)
-                if (str_eq(ev->mounts[i].target, target))
-                        return true;
-        return false;
-}
+/* How often something is mounted there: what is on top hides the rest, so twice is as wrong as never. */
+static size_t count(const struct evidence *ev, const char *target) {
+        size_t n = 0;
 
-/* mountinfo writes blanks, tabs and backslashes of a path as octal; such a target is not looked up by name. */
-static bool plain(const char *path) {
-        return !strpbrk(path, " \t\n\\");
+        for (size_t i = 0; i < ev->n_mounts; i++)
+                n += str_eq(ev->mounts[i].target, target);
+        return n;
 }
 
 int read_mounts(const struct reader *rd, struct err *err) {
@@ -136,11 +146,14 @@ int read_mounts(const struct reader *rd, struct err *err) {
                 if (r < 0)
                         return r;
         }
-        if (!found(ev, "/") || !found(ev, "/proc") || !found(ev, "/dev"))
-                return read_mismatch(err, "mount", "/, /proc or /dev is missing");
-        for (size_t i = 0; i < p->n_mounts; i++)
-                if (p->mounts[i].kind != PLAN_OPTIONAL && plain(p->mounts[i].target) && !found(ev, p->mounts[i].target))
-                        return read_mismatch(err, "mount", "%s is missing", p->mounts[i].target);
+        if (count(ev, "/") != 1 || count(ev, "/proc") != 1 || count(ev, "/dev") != 1)
+                return read_mismatch(err, "mount", "/, /proc or /dev is missing or covered");
+        for (size_t i = 0; i < p->n_mounts; i++) {
+                size_t times = count(ev, p->mounts[i].target);
+
+                if (times > 1 || (times == 0 && p->mounts[i].kind != PLAN_OPTIONAL))
+                        return read_mismatch(err, "mount", "%s is mounted %zu times", p->mounts[i].target, times);
+        }
         for (size_t i = 0; i < p->n_masks; i++) {
                 char path[64];
                 size_t len = (size_t) snprintf(path, sizeof(path), "/proc/%s", p->masks[i]);
@@ -148,7 +161,7 @@ int read_mounts(const struct reader *rd, struct err *err) {
                 if (path[len - 1] == '/')
                         path[len - 1] = '\0';
                 /* A mask may be missing only where this kernel has nothing to mask. */
-                if (!found(ev, path) && faccessat(rd->sb->proc_fd, path + 6, F_OK, 0) == 0)
+                if (count(ev, path) == 0 && faccessat(rd->sb->proc_fd, path + 6, F_OK, 0) == 0)
                         return read_mismatch(err, "proc mask", "%s is not masked", path);
         }
         return 0;

@@ -43,10 +43,10 @@ static bool four(const char *at, uint64_t ret[4]) {
         for (unsigned i = 0; i < 4; i++) {
                 while (*at == '\t' || *at == ' ')
                         at++;
-                if (!decimal(&at, &ret[i]))
+                if (!decimal(&at, &ret[i]) || !strchr("\t \n", *at))
                         return false;
         }
-        return true;
+        return *at == '\n' || *at == '\0';
 }
 
 static bool one(const char *at, bool is_hex, uint64_t *ret) {
@@ -114,6 +114,23 @@ static char *word(char **at) {
         return start;
 }
 
+/* mountinfo writes blanks, tabs, newlines and backslashes of a path as \\ooo; undone in place. */
+static char *unescape(char *s) {
+        char *to = s;
+
+        for (const char *from = s; from && *from; to++) {
+                unsigned v = 0, n = 0;
+
+                while (*from == '\\' && n < 3 && from[n + 1] >= '0' && from[n + 1] <= '7')
+                        v = v << 3 | (unsigned) (from[++n] - '0');
+                *to = n == 3 ? (char) v : *from;
+                from += n == 3 ? 4 : 1;
+        }
+        if (s)
+                *to = '\0';
+        return s;
+}
+
 int evidence_parse_mounts(char *text, struct evidence_mount *ret, size_t cap) {
         size_t n = 0;
 
@@ -128,8 +145,8 @@ int evidence_parse_mounts(char *text, struct evidence_mount *ret, size_t cap) {
                 for (unsigned i = 0; i < 3; i++)
                         if (!word(&line))
                                 return -EBADMSG;
-                m.root = word(&line);
-                m.target = word(&line);
+                m.root = unescape(word(&line));
+                m.target = unescape(word(&line));
                 m.options = word(&line);
                 while ((w = word(&line)) && strcmp(w, "-") != 0)
                         m.propagates |= strncmp(w, "shared:", 7) == 0 || strncmp(w, "master:", 7) == 0;

@@ -240,8 +240,8 @@ static void deviations_fill(struct plan *p, const struct plan_request *req, cons
         for (size_t i = 0; i < o->n_mounts; i++) {
                 const struct policy_mount *m = &o->mounts[i];
 
-                if (req->sensitive_mounts && plan_mount_refused(m->source, NULL))
-                        deviate(p, "mount %.60s: %s (overridden)", m->target, plan_mount_refused(m->source, NULL));
+                if (req->sensitive_mounts && plan_mount_refused(m->source, req->home))
+                        deviate(p, "mount %.60s: %s (overridden)", m->target, plan_mount_refused(m->source, req->home));
                 if (m->writable && facts->caller_uid == 0)
                         deviate(p, "mount %.60s: writable and caller is root: its files belong to root", m->target);
         }

@@ -22,7 +22,7 @@ enum {
         PLAN_NODES = 48,
         PLAN_MASKS = 32,
         PLAN_RLIMITS = 12,
-        PLAN_DEVIATIONS = 24,
+        PLAN_DEVIATIONS = 2 * POLICY_MOUNTS + 8,
         PLAN_USER = 1000, /* uid and gid of `user` inside */
         PLAN_IDS = 65536, /* ids of one sandbox */
         PLAN_HOSTNAME = 64,
@@ -47,6 +47,7 @@ struct plan_request {
         const char *hostname;  /* NULL: "gabion" */
         unsigned off;          /* enum plan_off */
         bool sensitive_mounts; /* the operator overrides the refusal of dangerous sources */
+        const char *home;      /* the caller's home directory, or NULL */
 };
 
 enum plan_mount_kind {

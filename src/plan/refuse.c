@@ -39,17 +39,21 @@ const char *plan_mount_refused(const char *canonical, const char *home) {
                 { "/run/crio", "it is a container engine's socket" },
                 { "/run/dbus", "it is the system bus" },
                 { "/run/systemd", "it is the service manager's interface" },
+                { "/run/user", "it holds users' buses and sockets" },
                 { "/run/gabion", "it is Gabion's own state" },
                 { "/var/lib/gabion", "it is Gabion's own state" },
                 { "/var/lib/docker", "it is a container engine's state" },
                 { "/var/lib/containerd", "it is a container engine's state" },
+                { "/var/lib/containers", "it is a container engine's state" },
+                { "/var/lib/kubelet", "it is a container engine's state" },
                 { "/etc/ssh", "it holds the host's keys" },
                 { "/etc/ssl/private", "it holds the host's keys" },
                 { "/etc/shadow", "it holds the host's passwords" },
                 { "/etc/gshadow", "it holds the host's passwords" },
+                { "/etc/kubernetes", "it holds a cluster's keys" },
         };
-        static const char *const key_folders[] = { ".ssh",  ".gnupg",  ".aws",    ".azure",
-                                                   ".kube", ".docker", ".gcloud", ".password-store" };
+        static const char *const key_folders[] = { ".ssh",    ".gnupg", ".aws",    ".azure",         ".kube",
+                                                   ".docker", "gcloud", ".gcloud", ".password-store" };
         const char *rest;
 
         if (str_eq(canonical, "/"))

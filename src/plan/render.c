@@ -84,7 +84,7 @@ static struct json *render_nodes(const struct plan *p) {
 
         for (size_t i = 0; i < p->n_nodes; i++) {
                 const struct plan_node *n = &p->nodes[i];
-                char text[200];
+                char text[200], hash[HASH_TEXT];
 
                 switch (n->kind) {
                 case PLAN_DIR:
@@ -94,7 +94,8 @@ static struct json *render_nodes(const struct plan *p) {
                         (void) snprintf(text, sizeof(text), "link /%s -> %s", n->path, n->text);
                         break;
                 case PLAN_FILE:
-                        (void) snprintf(text, sizeof(text), "file /%s %04o", n->path, n->mode);
+                        hash_text(hash, n->text, strlen(n->text));
+                        (void) snprintf(text, sizeof(text), "file /%s %04o %s", n->path, n->mode, hash);
                         break;
                 case PLAN_CHAR:
                         (void) snprintf(text, sizeof(text), "char /%s %u:%u %04o", n->path, n->major, n->minor,

@@ -20,7 +20,6 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/own.h"
-#include "base/spin.h"
 #include "base/str.h"
 #include "base/wr.h"
 
@@ -28,7 +27,6 @@ enum {
         COMMAND = 1,          /* the only command's id */
         WRITE_AT_ONCE = 4096, /* what a pipe that polls writable takes without blocking */
         TICK_MS = 1000,
-        SPIN_US = 2000,
         BUFFER_MAX = 2 * AP_FRAME_MAX,
         NOTIFY_BURST = 50, /* refused calls reported at once, then some each second */
         NOTIFY_PER_S = 5,
@@ -44,8 +42,7 @@ struct life {
         bool out_gone[2];  /* nobody reads there any more */
         uint64_t written, deadline_ns, started_ns, notify_refill_ns;
         uint32_t stdin_credit;
-        bool stdin_open, exited, gone, spinning;
-        struct spin spin; /* many commands end within the first milliseconds */
+        bool stdin_open, exited, gone;
         unsigned notify_left, pushes;
         struct ap_exit exit;
 };
@@ -299,7 +296,7 @@ static int serve(struct life *f) {
         int r = 0;
 
         poll_set(f, p);
-        if (poll(p, AT_COUNT, f->spinning && (f->spinning = spin_on(&f->spin)) ? 0 : wait_ms(f)) < 0)
+        if (poll(p, AT_COUNT, wait_ms(f)) < 0)
                 return errno == EINTR ? 0 : -errno;
         if (p[AT_SIGNAL].revents)
                 on_signal(f);
@@ -346,8 +343,6 @@ int loop_run(struct loop *l, struct err *err) {
         f.started_ns = f.notify_refill_ns = clock_mono_ns();
         f.deadline_ns = f.started_ns + l->plan->policy->limits.time_ms * 1000000u;
         f.stdin_open = !l->o->no_stdin;
-        f.spin = spin_for(SPIN_US);
-        f.spinning = true;
         while (r == 0 && !f.exited && !f.gone)
                 r = serve(&f);
         if (r < 0) {

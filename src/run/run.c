@@ -21,7 +21,9 @@ enum { OUTPUT_CREDIT = 128 * 1024 };
 
 /* Opens the sources and compiles; the descriptors of the sources belong to the caller. */
 static int plan_make(const struct run_options *o, struct plan *ret, int fds[POLICY_MOUNTS], struct err *err) {
-        const struct plan_request req = { .hostname = o->name, .off = o->off, .sensitive_mounts = o->sensitive_mounts };
+        const struct plan_request req = {
+                .hostname = o->name, .off = o->off, .sensitive_mounts = o->sensitive_mounts, .home = o->home
+        };
         struct plan_facts facts;
         size_t k = 0;
         int r;

@@ -7,14 +7,13 @@
 
 #include "base/err.h"
 #include "base/own.h"
-#include "base/spin.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "sandbox/janitor.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/slot.h"
 
-enum { SPIN_US = 1000, DISK_FULL_SLACK = 2 }; /* a full tmpfs may keep a block or two back for a directory */
+enum { DISK_FULL_SLACK = 2 }; /* a full tmpfs may keep a block or two back for a directory */
 
 int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full) {
         struct statfs st;
@@ -27,13 +26,9 @@ int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full) {
 }
 
 int end_reap(pid_t pid) {
-        struct spin spin = spin_for(SPIN_US);
         int status = 0;
-        pid_t r;
 
-        while ((r = waitpid(pid, &status, WNOHANG)) == 0 && spin_on(&spin))
-                ;
-        while (r == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
                 ;
         return status;
 }
@@ -79,9 +74,10 @@ static int sweep_one(void *arg, const char *name) {
         const struct sandbox *sb = arg;
         struct err e = { 0 };
         struct cgroup c;
+        int r = cgroup_open(sb->cgroup_host, name, &c, &e);
 
-        if (cgroup_open(sb->cgroup_host, name, &c, &e) < 0)
-                return 0;
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
         if (cgroup_kill(&c, &e) < 0)
                 return -EBUSY;
         return cgroup_remove(&c, &e);

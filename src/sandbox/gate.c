@@ -15,10 +15,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/own.h"
-#include "base/spin.h"
 #include "base/str.h"
 
-enum { READY_WAIT_MS = 20000, SPIN_US = 2000 };
+enum { READY_WAIT_MS = 20000 };
 
 static int oops(struct err *err, const char *what) {
         return err_set(err, -errno, ERR_INTERNAL, "%s: %s", what, strerror(errno));
@@ -90,7 +89,6 @@ int gate_child_error(const struct child *c, struct err *err) {
 
 int gate_wait(struct sandbox *sb, const struct child *c, struct err *err) {
         uint64_t until = clock_mono_ns() + (uint64_t) READY_WAIT_MS * 1000000u;
-        struct spin spin = spin_for(SPIN_US);
 
         for (;;) {
                 struct pollfd p[3] = {
@@ -100,7 +98,7 @@ int gate_wait(struct sandbox *sb, const struct child *c, struct err *err) {
                 };
 
                 out_flush(sb);
-                if (poll(p, 3, spin_on(&spin) ? 0 : 200) < 0 && errno != EINTR)
+                if (poll(p, 3, 200) < 0 && errno != EINTR)
                         return oops(err, "waiting for the agent");
                 if (p[0].revents & POLLIN)
                         return gate_read(sb, err);
@@ -114,15 +112,12 @@ int gate_wait(struct sandbox *sb, const struct child *c, struct err *err) {
 
 int sandbox_settle(const struct sandbox *sb) {
         struct pollfd p = { sb->pair_fd, POLLIN, 0 };
-        struct spin spin = spin_for(SPIN_US);
         char byte;
         int r;
 
         do
-                r = poll(&p, 1, 0);
-        while (r == 0 && spin_on(&spin));
-        while (r <= 0 && (r = poll(&p, 1, READY_WAIT_MS)) < 0 && errno == EINTR)
-                ;
+                r = poll(&p, 1, READY_WAIT_MS);
+        while (r < 0 && errno == EINTR);
         if (r <= 0)
                 return r < 0 ? -errno : -ETIMEDOUT;
         return read(sb->pair_fd, &byte, 1) == 1 && byte == 's' ? 0 : -EPROTO;

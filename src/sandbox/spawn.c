@@ -18,7 +18,6 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/own.h"
-#include "base/spin.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "base/wr.h"
@@ -34,7 +33,6 @@
 
 enum {
         CHILD_STACK = 32768,
-        SPIN_US = 2000,
         QUEUE_MAX = 4 * AP_FRAME_MAX,
         /* What the agent needs to drop a command to its user, and to signal it: SETGID, SETUID, SETPCAP, KILL. */
         AGENT_CAPS = 1 << 6 | 1 << 7 | 1 << 8 | 1 << 5,
@@ -342,11 +340,8 @@ int sandbox_start(const struct plan *plan, const struct sandbox_request *req, st
 
 int sandbox_wait_built(const struct sandbox *sb, struct err *err) {
         struct child *c = &the_child;
-        struct spin spin = spin_for(SPIN_US);
 
         while (__atomic_load_n(&c->built, __ATOMIC_ACQUIRE) == 0) {
-                if (spin_on(&spin))
-                        continue;
                 if (sys_poll_in(sb->agent_pidfd, 0) != 0)
                         return gate_child_error(c, err);
                 (void) sys_futex_wait(&c->built, 0, 20);

@@ -202,12 +202,16 @@ static void mounts_that_propagate_are_marked(void **state) {
         assert_false(mounts[0].propagates);
 }
 
-static void mounts_keep_escapes_as_the_kernel_wrote_them(void **state) {
+static void mounts_undo_the_kernels_escapes(void **state) {
         (void) state;
         assert_int_equal(parse("1 0 0:1 /a\\040b /c\\011d\\012e\\134f rw - ext4 /dev/x\\040y rw\n"), 1);
-        assert_string_equal(mounts[0].root, "/a\\040b");
-        assert_string_equal(mounts[0].target, "/c\\011d\\012e\\134f");
+        assert_string_equal(mounts[0].root, "/a b");
+        assert_string_equal(mounts[0].target, "/c\td\ne\\f");
         assert_string_equal(mounts[0].source, "/dev/x\\040y");
+        /* What is no escape stays. */
+        assert_int_equal(parse("1 0 0:1 / /a\\04 rw - ext4 x rw\n1 0 0:1 / /b\\089 rw - ext4 x rw\n"), 2);
+        assert_string_equal(mounts[0].target, "/a\\04");
+        assert_string_equal(mounts[1].target, "/b\\089");
         /* A dash in a path is not the separator; a path that is a dash cannot be: paths begin with a slash. */
         assert_int_equal(parse("1 0 0:1 /- /x-y rw - ext4 - rw\n"), 1);
         assert_string_equal(mounts[0].target, "/x-y");
@@ -255,7 +259,7 @@ int main(void) {
                 cmocka_unit_test(the_last_line_needs_no_newline),
                 cmocka_unit_test(mounts_of_a_real_table_are_cut_into_fields),
                 cmocka_unit_test(mounts_that_propagate_are_marked),
-                cmocka_unit_test(mounts_keep_escapes_as_the_kernel_wrote_them),
+                cmocka_unit_test(mounts_undo_the_kernels_escapes),
                 cmocka_unit_test(mounts_cut_short_anywhere_are_refused),
                 cmocka_unit_test(more_mounts_than_room_are_refused),
         };
