@@ -65,7 +65,8 @@ struct cgroup_usage {
         uint64_t tasks;        /* processes and threads inside now */
         uint64_t cpu_us;       /* 0 when this host does not count it */
 };
-int cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *err);
+/* all = false: only what was refused or killed (oom_kills, pids_refused), the rest is 0. */
+int cgroup_usage(const struct cgroup *c, bool all, struct cgroup_usage *ret, struct err *err);
 
 int cgroup_freeze(const struct cgroup *c, bool frozen, struct err *err); /* returns when the state is reached */
 /* Kills every process inside, also frozen ones, and waits until the group is empty. */

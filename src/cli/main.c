@@ -25,18 +25,27 @@ static const struct command {
         { "version", cmd_version, "print the version" },
 };
 
+/* An error quotes what it was given, and a terminal must not obey that. */
+static void say(const char *text) {
+        (void) fputs("gabion: ", stderr);
+        for (; *text; text++)
+                (void) fputc((unsigned char) *text < 0x20 || *text == 0x7f ? '?' : *text, stderr);
+}
+
 int cli_fail(const struct err *err) {
-        (void) fprintf(stderr, "gabion: %s\n", err->msg);
+        say(err->msg);
+        (void) fputc('\n', stderr);
         return CLI_OWN_ERROR;
 }
 
 int cli_usage(const char *command, const char *fmt, ...) {
+        char text[320];
         va_list ap;
 
-        (void) fprintf(stderr, "gabion: ");
         va_start(ap, fmt);
-        (void) vfprintf(stderr, fmt, ap);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
+        say(text);
         (void) fprintf(stderr, "; try 'gabion %s --help'\n", command);
         return CLI_OWN_ERROR;
 }

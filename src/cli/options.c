@@ -342,7 +342,7 @@ int cli_run_options(int argc, char **argv, struct run_options *ret, const char *
         ret->argv = (const char *const *) argv + optind;
         ret->env = w.env;
         ret->home = cli_env("HOME")[0] == '/' ? cli_env("HOME") : NULL;
-        ret->want_evidence_hash = w.json != NULL;
+        ret->want_details = w.json != NULL;
         *ret_json = w.json;
         return -1;
 }

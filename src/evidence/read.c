@@ -103,11 +103,16 @@ static int read_namespaces(const struct reader *rd, struct err *err) {
         return 0;
 }
 
-/* The command is where the agent was: what was read of namespaces, maps, mounts and network holds for it too. */
+/*
+ * The command is where the agent was, so what was read of maps, mounts, groups, network and clocks holds for it too: it
+ * is the agent's child, and the agent (read_agent) has no capability by which it could have gone elsewhere. A user
+ * namespace needs none to be left, so that one is compared; pid and mount namespaces, which matter most, as well.
+ */
 static int read_same_namespaces(const struct reader *rd, struct err *err) {
+        enum { COMPARED = 3 };
         char text[sizeof(rd->ev->ns[0])] = "";
 
-        for (size_t i = 0; i < EVIDENCE_NS; i++) {
+        for (size_t i = 0; i < COMPARED; i++) {
                 ssize_t n = readlinkat(rd->pid_fd, ns_names[i], text, sizeof(text) - 1);
 
                 text[n > 0 ? n : 0] = '\0';
@@ -148,7 +153,7 @@ static int read_groups(const struct reader *rd, struct err *err) {
 
         if (!rd->sb->has_cgroup)
                 return 0;
-        r = cgroup_verify_member(&rd->sb->cgroup, rd->sb->proc_fd, rd->sb->command_pid, err);
+        r = cgroup_verify_member(&rd->sb->cgroup, rd->sb->proc_fd, rd->sb->agent_pid, err);
         return r < 0 ? err_wrap(err, "control cgroup is not in force; nothing was started") : 0;
 }
 
@@ -202,22 +207,21 @@ static int read_network(const struct reader *rd, struct err *err) {
         return n == 1 ? 0 : read_mismatch(err, "network", "%zu loopback interfaces", n);
 }
 
+/* Entries of /proc/PID/fd; each is a short name, so one read shows far more than may be there. */
 static int count_open(int pid_fd, unsigned *ret) {
-        int fd = openat(pid_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-        struct dirent *d;
+        AUTO_FD int fd = openat(pid_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        char text[2048] __attribute__((aligned(8)));
+        ssize_t n = fd < 0 ? -1 : getdents64(fd, text, sizeof(text));
 
-        if (!dir) {
-                int r = -errno;
-
-                if (fd >= 0)
-                        (void) close(fd);
-                return r;
-        }
+        if (n < 0)
+                return -errno;
         *ret = 0;
-        while ((d = readdir(dir)))
+        for (ssize_t at = 0; at < n;) {
+                const struct dirent64 *d = (const struct dirent64 *) (text + at);
+
                 *ret += d->d_name[0] != '.';
-        (void) closedir(dir);
+                at += d->d_reclen;
+        }
         return 0;
 }
 
@@ -315,7 +319,7 @@ static int proc_open(const struct sandbox *sb, pid_t pid) {
 }
 
 /* What is final before the agent starts. */
-static const read_fn of_place[] = { read_namespaces, read_maps, read_mounts, read_network, read_time };
+static const read_fn of_place[] = { read_namespaces, read_maps, read_mounts, read_groups, read_network, read_time };
 
 int evidence_read_early(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
         struct reader rd = { .plan = plan, .sb = sb, .ev = ret };
@@ -335,8 +339,8 @@ int evidence_read_early(const struct plan *plan, const struct sandbox *sb, struc
 
 int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
         static const read_fn of_command[] = {
-                read_status, read_filter,  read_securebits, read_landlock,  read_same_namespaces,
-                read_groups, read_rlimits, read_agent,      read_oom_score, read_descriptors,
+                read_status,  read_filter, read_securebits, read_landlock,    read_same_namespaces,
+                read_rlimits, read_agent,  read_oom_score,  read_descriptors,
         };
         AUTO_FD int pid_fd = proc_open(sb, sb->command_pid), agent_fd = proc_open(sb, sb->agent_pid);
         struct reader rd = { .plan = plan, .sb = sb, .ev = ret, .pid_fd = pid_fd, .agent_fd = agent_fd };

@@ -74,8 +74,8 @@ static const struct plan_node devices[] = {
  * may open (kcore, kmsg, slabinfo, timer_list, ...) need no mask: no id of the sandbox is that root.
  */
 static const char *const masks[] = {
-        "keys",  "key-users",  "kallsyms", "modules", "config.gz", "cmdline", "interrupts", "diskstats",
-        "swaps", "partitions", "cgroups",  "bus/",    "fs/",       "irq/",    "pressure/",
+        "keys",     "key-users", "kallsyms",   "modules", "config.gz", "cmdline", "interrupts", "softirqs", "diskstats",
+        "zoneinfo", "buddyinfo", "partitions", "swaps",   "cgroups",   "bus/",    "fs/",        "irq/",     "pressure/",
 };
 
 static void deviate(struct plan *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -132,9 +132,11 @@ static int on_control(struct life *f) {
         size_t used = 0;
         int r = 0;
 
-        if (n < 0)
-                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-        if (n == 0) {
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return 0;
+        if (n < 0 && errno != ECONNRESET) /* reset: the agent was killed with our bytes unread */
+                return -errno;
+        if (n <= 0) {
                 f->gone = true;
                 return 0;
         }
@@ -161,6 +163,8 @@ static void on_writable(struct life *f, int stream) {
                 f->out_gone[stream] = true;
                 k = (ssize_t) b->len;
         }
+        if (stream == 0 && k > 0)
+                f->l->result->stdout_mid_line = b->p[k - 1] != '\n';
         buf_eat(b, (size_t) k);
         send_u32(f, AP_CREDIT, (uint32_t) k);
 }

@@ -81,7 +81,7 @@ static int evidence_give(const struct run_options *o, const struct plan *plan, c
                 (void) fd_write_all(STDERR_FILENO, buf_str(&card), card.len);
                 buf_done(&card);
         }
-        if (fd < 0 && !o->want_evidence_hash)
+        if (fd < 0 && !o->want_details)
                 return 0;
         r = policy_hash(plan->policy, ret->policy, err);
         if (r == 0)
@@ -109,7 +109,7 @@ static void judge(struct loop *l) {
         if (sandbox_disk(l->sb, &used, &full) == 0 && full)
                 denial_add(l, "limit.disk", "limits.disk", "the sandbox's files reached the limit",
                            "raise limits.disk and limits.memory, or write to a mounted directory");
-        if (!l->sb->has_cgroup || cgroup_usage(&l->sb->cgroup, &u, &e) < 0)
+        if (!l->sb->has_cgroup || cgroup_usage(&l->sb->cgroup, l->o->want_details, &u, &e) < 0)
                 return;
         if (u.memory_peak_bytes > 0)
                 res->memory_peak_bytes = u.memory_peak_bytes;
@@ -162,6 +162,9 @@ static int serve(const struct run_options *o, const struct plan *plan, struct sa
         judge(&l);
         if (l.raw)
                 tty_restore();
+        if (ret->reason == RUN_LOST && r == 0)
+                (void) dprintf(STDERR_FILENO, "gabion: sandbox %s is lost: its agent was killed from outside\n",
+                               sb->id);
         exit_code_set(ret);
         return r;
 }

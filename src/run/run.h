@@ -34,7 +34,7 @@ struct run_options {
         bool sensitive_mounts;
         const char *evidence_path; /* NULL: no statement is written */
         bool show_evidence;        /* a card on standard error */
-        bool want_evidence_hash;   /* fill run_result.evidence */
+        bool want_details;         /* fill run_result.evidence and the usage that takes time to read */
         bool quiet;                /* no denial lines on standard error */
         const void *agent;         /* the agent's image */
         size_t agent_bytes;
@@ -67,6 +67,7 @@ struct run_result {
         uint64_t memory_peak_bytes;
         unsigned orphans; /* processes and threads that outlived the command and were ended with the sandbox */
         bool output_truncated;
+        bool stdout_mid_line; /* what was written to standard output does not end with a newline */
         struct run_denial denials[RUN_DENIALS];
         size_t n_denials;
         unsigned denials_suppressed;

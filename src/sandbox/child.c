@@ -37,7 +37,6 @@ enum {
 enum step {
         STEP_ORPHAN,
         STEP_NETNS,
-        STEP_OOM_SCORE,
         STEP_WAIT,
         STEP_CGROUP,
         STEP_UNSHARE,
@@ -61,7 +60,6 @@ const char *child_step(uint32_t failed) {
         static const char *const names[] = {
                 [STEP_ORPHAN] = "supervisor died",
                 [STEP_NETNS] = "network namespace",
-                [STEP_OOM_SCORE] = "oom_score_adj",
                 [STEP_WAIT] = "waiting for the supervisor",
                 [STEP_CGROUP] = "joining the control groups",
                 [STEP_UNSHARE] = "cgroup and time namespaces",
@@ -120,11 +118,10 @@ static int write_file(const char *path, const char *text, size_t n) {
         return r < 0 ? (int) r : 0;
 }
 
-/* A bare network namespace: only lo, up. Programs may listen on any port of it, also below 1024. */
-static int network(void) {
+int child_loopback(void) {
         struct ifreq req = { .ifr_name = "lo" };
-        long r = sys_unshare(SYS_CLONE_NEWNET);
-        int fd = r < 0 ? (int) r : (int) SYS3(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        int fd = (int) SYS3(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        long r;
 
         if (fd < 0)
                 return fd;
@@ -280,12 +277,14 @@ static int set_up_kernel(struct child *c) {
 
         if (r < 0)
                 return fail(c, STEP_ORPHAN, r);
-        r = WEAK(c, WEAKEN_NET) ? 0 : network();
+        r = WEAK(c, WEAKEN_NET) ? 0 : sys_unshare(SYS_CLONE_NEWNET);
+        /* Root's supervisor has time to bring lo up from outside; a rootless one could not come back from there. */
+        if (r == 0 && c->plan->rootless && !WEAK(c, WEAKEN_NET))
+                r = child_loopback();
         if (r < 0)
                 return fail(c, STEP_NETNS, r);
-        r = WEAK(c, WEAKEN_OOM_SCORE) ? 0 : write_file("/proc/self/oom_score_adj", "500", 3);
-        if (r < 0)
-                return fail(c, STEP_OOM_SCORE, r);
+        __atomic_store_n(&c->net, 1, __ATOMIC_RELEASE);
+        (void) sys_futex_wake(&c->net);
         r = sys_mount_setattr(AT_CWD, "/", SYS_AT_RECURSIVE, &private);
         if (r < 0)
                 return fail(c, STEP_PROPAGATION, r);

@@ -20,6 +20,7 @@ enum {
 
 struct child {
         uint32_t stage;  /* futex word, written by the supervisor */
+        uint32_t net;    /* futex word: 1 = the network namespace exists */
         uint32_t built;  /* futex word: 1 = namespaces, maps and mounts are final */
         uint32_t failed; /* 1 + index into child_steps, written by the child */
         int32_t code;    /* negative errno of that step */
@@ -47,6 +48,8 @@ int child_hold(void *arg);
 int skeleton_fill(const struct child *c, int root_fd, const char **ret_where);
 /* mkdir -p of a mount's target below the current directory. */
 int skeleton_target(const struct child *c, size_t mount);
+/* Brings lo up in the current network namespace, and opens its low ports to everybody in it. */
+int child_loopback(void);
 /* Name of a failed step, for messages. */
 const char *child_step(uint32_t failed);
 

@@ -7,7 +7,6 @@
 
 #include "base/err.h"
 #include "base/own.h"
-#include "base/str.h"
 #include "base/sys.h"
 #include "sandbox/janitor.h"
 #include "sandbox/sandbox.h"
@@ -39,6 +38,7 @@ static void drop_fd(int *fd) {
 }
 
 int sandbox_end(struct sandbox *sb, struct err *err) {
+        bool clean;
         int r = 0;
 
         if (sb->agent_pid > 0) {
@@ -56,7 +56,8 @@ int sandbox_end(struct sandbox *sb, struct err *err) {
         drop_fd(&sb->listener_fd);
         drop_fd(&sb->proc_fd);
         buf_done(&sb->out);
-        if (janitor_wait(sb) < 0 && sb->has_cgroup) {
+        clean = janitor_wait(sb) == 0;
+        if (!clean && sb->has_cgroup) {
                 r = cgroup_kill(&sb->cgroup, err);
                 if (r == 0)
                         r = cgroup_remove(&sb->cgroup, err);
@@ -66,7 +67,8 @@ int sandbox_end(struct sandbox *sb, struct err *err) {
         sb->has_cgroup = false;
         sb->cgroup_host = cgroup_host_free(sb->cgroup_host);
         drop_fd(&sb->finish_fd);
-        slot_drop(sb, r == 0); /* with groups left the slot stays taken, for a sweep to find */
+        /* The janitor freed the slot, and the name may be another's by now; with groups left it stays, for a sweep. */
+        slot_drop(sb, !clean && r == 0);
         return r;
 }
 
@@ -87,44 +89,4 @@ int sandbox_sweep(const struct sandbox *sb) {
         if (!sb->cgroup_host)
                 return 0; /* who cannot see groups must not declare them gone */
         return slot_each_dead(sb->run_fd, sweep_one, (void *) (uintptr_t) sb);
-}
-
-enum sandbox_weaken sandbox_weaken_parse(const char *name) {
-        static const char *const names[WEAKEN_COUNT] = {
-                [WEAKEN_NONE] = "none",
-                [WEAKEN_NET] = "net",
-                [WEAKEN_IPC] = "ipc",
-                [WEAKEN_UTS] = "uts",
-                [WEAKEN_CGROUP_NS] = "cgroup-ns",
-                [WEAKEN_TIME] = "time",
-                [WEAKEN_UID_MAP] = "uid-map",
-                [WEAKEN_ROOT_RW] = "root-rw",
-                [WEAKEN_USR_RW] = "usr-rw",
-                [WEAKEN_SHARED] = "shared",
-                [WEAKEN_MASK] = "mask",
-                [WEAKEN_EXTRA_MOUNT] = "extra-mount",
-                [WEAKEN_MEMORY] = "memory",
-                [WEAKEN_PIDS] = "pids",
-                [WEAKEN_CPU] = "cpu",
-                [WEAKEN_TASKS] = "tasks",
-                [WEAKEN_CAPS] = "caps",
-                [WEAKEN_NNP] = "nnp",
-                [WEAKEN_SECCOMP] = "seccomp",
-                [WEAKEN_SECCOMP_OTHER] = "seccomp-other",
-                [WEAKEN_LANDLOCK] = "landlock",
-                [WEAKEN_SCOPE] = "scope",
-                [WEAKEN_SECUREBITS] = "securebits",
-                [WEAKEN_RLIMIT] = "rlimit",
-                [WEAKEN_IDS] = "ids",
-                [WEAKEN_FDS] = "fds",
-                [WEAKEN_AGENT_ENV] = "agent-env",
-                [WEAKEN_AGENT_CAPS] = "agent-caps",
-                [WEAKEN_OOM_SCORE] = "oom-score",
-                [WEAKEN_TMPFS_SIZE] = "tmpfs-size",
-        };
-
-        for (unsigned i = 0; i < WEAKEN_COUNT; i++)
-                if (str_eq(names[i], name))
-                        return (enum sandbox_weaken) i;
-        return WEAKEN_NONE;
 }

@@ -114,12 +114,14 @@ int slot_each_dead(int run_fd, int (*fn)(void *arg, const char *name), void *arg
         }
         while ((d = readdir(dir))) {
                 AUTO_FD int fd = -1;
+                struct stat st;
 
                 if (!str_has_prefix(d->d_name, "sbx-"))
                         continue;
                 fd = openat(run_fd, d->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-                if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-                        continue; /* in use */
+                /* Gone from the directory means that its holder freed it, and the name may be another's by now. */
+                if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0)
+                        continue;
                 if (fn(arg, d->d_name) == 0) {
                         (void) unlinkat(run_fd, d->d_name, 0);
                         n++;

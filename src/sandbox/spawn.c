@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -153,7 +154,7 @@ static int child_clone(struct sandbox *sb, struct child *c, struct err *err) {
         };
         long pid;
 
-        if (sb->has_cgroup && sb->cgroup.v2_fd >= 0) {
+        if (sb->has_cgroup && sb->cgroup.v2_fd >= 0 && !WEAK(c, WEAKEN_TASKS)) {
                 args.flags |= SYS_CLONE_INTO_CGROUP;
                 args.cgroup = (uint64_t) sb->cgroup.v2_fd;
         }
@@ -213,6 +214,40 @@ static int prepare(const struct plan *plan, const struct sandbox_request *req, s
         if (r == 0)
                 publish(c, STAGE_PIECES);
         return r;
+}
+
+static int wait_word(const struct sandbox *sb, uint32_t *word, struct err *err) {
+        while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0) {
+                if (sys_poll_in(sb->agent_pidfd, 0) != 0)
+                        return gate_child_error(&the_child, err);
+                (void) sys_futex_wait(word, 0, 20);
+        }
+        return 0;
+}
+
+/* The supervisor visits the new network namespace and returns, while the child goes on building the root. */
+static int network_up(const struct sandbox *sb, struct child *c, struct err *err) {
+        AUTO_FD int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+        int r = home < 0 ? oops(err, "network namespace") : wait_word(sb, &c->net, err);
+
+        if (r < 0 || c->plan->rootless || WEAK(c, WEAKEN_NET))
+                return r;
+        r = sys_setns(sb->agent_pidfd, SYS_CLONE_NEWNET);
+        if (r == 0) {
+                r = child_loopback();
+                if (sys_setns(home, SYS_CLONE_NEWNET) < 0)
+                        abort(); /* a supervisor in the wrong namespace must do nothing more */
+        }
+        return r < 0 ? err_set(err, r, ERR_INTERNAL, "loopback interface: %s", strerror(-r)) : 0;
+}
+
+static int oom_score(const struct sandbox *sb, const struct child *c, struct err *err) {
+        char path[48];
+        int r;
+
+        (void) snprintf(path, sizeof(path), "%d/oom_score_adj", (int) sb->agent_pid);
+        r = WEAK(c, WEAKEN_OOM_SCORE) ? 0 : fd_write_at(sb->proc_fd, path, "500");
+        return r < 0 ? err_set(err, r, ERR_INTERNAL, "oom_score_adj: %s", strerror(-r)) : 0;
 }
 
 static uint32_t controls(const struct plan *plan, const struct child *c) {
@@ -329,6 +364,10 @@ int sandbox_start(const struct plan *plan, const struct sandbox_request *req, st
                 r = prepare(plan, req, sb, c, err);
         if (r == 0)
                 r = frames_queue(plan, req, sb, c, err);
+        if (r == 0)
+                r = oom_score(sb, c, err);
+        if (r == 0)
+                r = network_up(sb, c, err);
         if (r < 0) {
                 idmap_reap(c);
                 publish(c, STAGE_GIVE_UP);
@@ -339,14 +378,7 @@ int sandbox_start(const struct plan *plan, const struct sandbox_request *req, st
 }
 
 int sandbox_wait_built(const struct sandbox *sb, struct err *err) {
-        struct child *c = &the_child;
-
-        while (__atomic_load_n(&c->built, __ATOMIC_ACQUIRE) == 0) {
-                if (sys_poll_in(sb->agent_pidfd, 0) != 0)
-                        return gate_child_error(c, err);
-                (void) sys_futex_wait(&c->built, 0, 20);
-        }
-        return 0;
+        return wait_word(sb, &the_child.built, err);
 }
 
 int sandbox_wait(struct sandbox *sb, struct err *err) {

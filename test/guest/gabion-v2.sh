@@ -1,7 +1,8 @@
 #!/bin/sh
 # In the guest: gabion itself on a machine with nothing but cgroup v2 and an older kernel (Landlock without scopes).
 # The same promises as in test/integration, for what differs there: limits, killing, freezing, cleaning up. By hand:
-#   run-guest --file build/src/cli/gabion:/usr/bin/gabion --file build/src/cli/gabion-weak:/usr/bin/gabion-weak gabion-v2.sh
+#   run-guest --program build/src/cli/gabion:/usr/bin/gabion \
+#             --program build/src/cli/gabion-weak:/usr/bin/gabion-weak gabion-v2.sh
 failed=0
 n=0
 r=/tmp/result.json
@@ -12,7 +13,7 @@ fail() {
         failed=$((failed + 1))
 }
 
-# expect NAME EXIT-CODE FLAGS... -- COMMAND: runs and compares; the streams are in /tmp/out and /tmp/err, the result in $r
+# expect NAME EXIT-CODE FLAGS... -- COMMAND: runs and compares. Streams: /tmp/out and /tmp/err; result: $r
 expect() {
         name=$1
         want=$2
@@ -45,7 +46,7 @@ clean() {
         while ls -d /sys/fs/cgroup/gabion/sbx-* /run/gabion/sbx-* > /dev/null 2>&1 || running sleep; do
                 i=$((i + 1))
                 if [ "$i" -gt 20 ]; then
-                        fail "$1: left behind: $(ls -d /sys/fs/cgroup/gabion/sbx-* /run/gabion/sbx-* 2> /dev/null; named sleep)"
+                        fail "$1: left behind: $(ls -d /sys/fs/cgroup/gabion/sbx-* /run/gabion/sbx-*; named sleep)"
                         return
                 fi
                 usleep 50000

@@ -1,0 +1,89 @@
+"""Completion offers exactly the commands and options that the program has, in three shells."""
+import re
+import shutil
+import subprocess
+
+import pytest
+from harness import GABION
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def gabion(*args):
+    return subprocess.run([GABION, *args], capture_output=True, text=True, timeout=30, check=True).stdout
+
+
+def script(shell, folder):
+    path = folder / f"completion.{shell}"
+    path.write_text(gabion("completion", shell))
+    return path
+
+
+def options_of_run():
+    """Both forms of every option, from the text that people read."""
+    return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", "\n".join(
+        re.match(r"  (?:-\w, )? *--[a-z-]+", line)[0]
+        for line in gabion("run", "--help").splitlines() if re.match(r" {2,6}-", line))))
+
+
+def commands():
+    return set(re.findall(r"^  ([a-z]+) {2,}", gabion("help"), re.M)) | {"help"}
+
+
+def bash_offers(folder, *words):
+    """What TAB offers at the end of these words, with bash's own cutting at '=' and ':' done by the caller."""
+    ask = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gabion; printf "%s\\n" "${COMPREPLY[@]}"'
+    out = subprocess.run(["bash", "-c", ask, script("bash", folder), *words], capture_output=True, text=True,
+                         timeout=30, check=True)
+    assert out.stderr == ""
+    return set(out.stdout.split())
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_shell_accepts_the_script(shell, tmp_path):
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    subprocess.run([shell, "-n", script(shell, tmp_path)], timeout=30, check=True)
+
+
+def test_bash_offers_every_option_and_no_other(tmp_path):
+    assert len(options_of_run()) > 30
+    for command in ("run", "plan"):
+        assert bash_offers(tmp_path, "gabion", command, "-") == options_of_run()
+
+
+def test_bash_offers_every_command(tmp_path):
+    assert bash_offers(tmp_path, "gabion", "") - {"--help", "--version"} == commands()
+
+
+def test_fish_and_zsh_know_every_option():
+    longs = {o[2:] for o in options_of_run() if o.startswith("--")}
+    letters = {o[1:] for o in options_of_run() if not o.startswith("--")}
+    fish = [line for line in gabion("completion", "fish").splitlines() if "from run plan" in line]
+    assert set(re.findall(r" -l ([a-z-]+)", "\n".join(fish))) == longs
+    assert set(re.findall(r" -s (\w)", "\n".join(fish))) == letters
+    zsh = gabion("completion", "zsh").split("options=(\n")[1].split("\n  )\n")[0]
+    assert set(re.findall(r"^    '\*?--([a-z-]+)", zsh, re.M)) == longs
+    assert set(re.findall(r"^    '\*?-(\w)", zsh, re.M)) == letters
+
+
+@pytest.mark.parametrize("words, offered", [
+    (["run", "--limits", ""], {"cgroup", "rlimit"}),
+    (["run", "--limits", "=", "r"], {"rlimit"}),
+    (["run", "--limits", "="], {"cgroup", "rlimit"}),
+    (["run", "--off", "l"], {"landlock"}),
+    (["run", "-v", "/a", ":", "/b", "--sys"], {"--syscalls"}),
+    (["run", "-m", "1G", "--", "-"], set()),
+    (["run", "--policy", "/etc/passw"], {"/etc/passwd"}),
+    (["run", "sh", "/etc/passw"], {"/etc/passwd"}),
+    (["policy", "ch"], {"check"}),
+    (["completion", ""], {"bash", "zsh", "fish"}),
+])
+def test_bash_knows_where_it_is(words, offered, tmp_path):
+    assert {w for w in bash_offers(tmp_path, "gabion", *words) if w != "/etc/passwd-"} == offered
+
+
+def test_another_shell_is_an_error():
+    out = subprocess.run([GABION, "completion", "csh"], capture_output=True, text=True, timeout=30)
+    assert (out.returncode, out.stdout) == (125, "")
+    assert "bash, zsh or fish" in out.stderr
