@@ -49,7 +49,7 @@ enum ap_type {
         AP_OUTPUT = 33,       /* u8 stream (1, 2), bytes */
         AP_EXITED = 34,       /* struct ap_exit; after all output of the command itself */
         AP_STDIN_CREDIT = 35, /* u32 more bytes of input the agent will take */
-        AP_ERROR = 36,        /* u32 errno, str step */
+        AP_ERROR = 36,        /* u32 errno, str step; over the gate only */
         /* command -> host, over gate or pair */
         AP_READY = 64,
         AP_EXEC_FAILED = 65, /* u32 errno */

@@ -333,7 +333,8 @@ int evidence_read_early(const struct plan *plan, const struct sandbox *sb, struc
         /* A rootless supervisor may not look at a process that still shares its memory and has changed its ids. */
         if (r < 0 || plan->rootless)
                 return r;
-        rd.agent_fd = agent_fd = proc_open(sb, sb->agent_pid);
+        agent_fd = proc_open(sb, sb->agent_pid);
+        rd.agent_fd = agent_fd;
         return read_all(&rd, of_place, ARRAY_SIZE(of_place), err);
 }
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from harness import GABION_WEAK, ROOT, gabion
 
-SOURCE = (ROOT / "src/sandbox/end.c").read_text()
+SOURCE = (ROOT / "src/sandbox/weaken.c").read_text()
 NAMES = re.findall(r'\[WEAKEN_\w+\] = "([a-z0-9-]+)"', SOURCE)
 DECLARED = re.findall(r"^\s+(WEAKEN_\w+),$", (ROOT / "src/sandbox/sandbox.h").read_text(), re.M)
 
