@@ -14,7 +14,7 @@
 struct err;
 struct json;
 
-enum { CGROUP_NAME = 48, CGROUP_V1_MAX = 8, CGROUP_DEVICES = 8 };
+enum { CGROUP_NAME = 48, CGROUP_V1_MAX = 8, CGROUP_DEVICES = 8, CGROUP_SETTINGS = 16 };
 
 enum cgroup_mode { CGROUP_V2, CGROUP_HYBRID, CGROUP_V1 };
 
@@ -39,7 +39,8 @@ struct cgroup {
         int v2_fd;                    /* directory in the v2 hierarchy: for CLONE_INTO_CGROUP; -1 on pure v1 */
         int tasks_fds[CGROUP_V1_MAX]; /* v1: the child writes "0" to each */
         size_t n_tasks;
-        unsigned made; /* private: in which hierarchies of the host the group exists */
+        unsigned made;                  /* private: in which hierarchies of the host the group exists */
+        int limit_fds[CGROUP_SETTINGS]; /* private: files of limits that were written, plus one; for reading back */
         const struct cgroup_host *host;
 };
 
@@ -81,11 +82,11 @@ void cgroup_close(struct cgroup *c);
 int cgroup_open(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err);
 
 /*
- * The directories in which groups are made, as descriptors, for a cleaner that may not use libc: it calls
- * unlinkat(fd, name, AT_REMOVEDIR) on each (ENOENT where the name has no group), after "1" was written to the file
- * cgroup.kill below v2_fd (there is none on pure v1). Borrowed from the host. Never more than CGROUP_V1_MAX.
+ * The directory in which groups of the i-th hierarchy are made; NULL after the last, "" for one that is out of reach.
+ * For a cleaner that may not use libc: it removes DIR/NAME in each, after "1" was written to DIR/NAME/cgroup.kill where
+ * there is such a file. Borrowed from the host. Never more than CGROUP_V1_MAX + 1.
  */
-size_t cgroup_parents(const struct cgroup_host *h, int *dst, size_t cap);
+const char *cgroup_parent(const struct cgroup_host *h, size_t i);
 
 /* Facts for evidence: paths and the limit files with their contents. Adds to a JSON object. */
 int cgroup_describe(const struct cgroup *c, struct json *into, struct err *err);

@@ -46,6 +46,12 @@ void cgroup_close(struct cgroup *c) {
         for (size_t i = 0; i < c->n_tasks; i++)
                 own_closep(&c->tasks_fds[i]);
         c->n_tasks = 0;
+        for (size_t i = 0; i < CGROUP_SETTINGS; i++) {
+                int fd = c->limit_fds[i] - 1;
+
+                own_closep(&fd);
+                c->limit_fds[i] = 0;
+        }
 }
 
 int cgroup_file_open(const struct cgroup *c, const struct cgroup_hier *hier, const char *file, int flags) {

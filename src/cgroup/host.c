@@ -223,6 +223,9 @@ static int hier_try(struct cgroup_hier *hier, const struct base *b, struct err *
         n = snprintf(hier->path, sizeof(hier->path), "%s/%s%s" PARENT, root, b->below, b->below[0] ? "/" : "");
         if (n < 0 || (size_t) n >= sizeof(hier->path))
                 return -ENAMETOOLONG;
+        n = snprintf(hier->dir, sizeof(hier->dir), "%s/%s%s" PARENT, b->mount->point, b->below, b->below[0] ? "/" : "");
+        if (n < 0 || (size_t) n >= sizeof(hier->dir))
+                return -ENAMETOOLONG;
         hier->parent_fd = TAKE_FD(parent_fd);
         return 0;
 }
@@ -374,11 +377,6 @@ int cgroup_host_has_swap(void) {
         return r < 0 ? r : first && first[1] != '\0';
 }
 
-size_t cgroup_parents(const struct cgroup_host *h, int *dst, size_t cap) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < h->n && n < cap; i++)
-                if (h->hiers[i].parent_fd >= 0)
-                        dst[n++] = h->hiers[i].parent_fd;
-        return n;
+const char *cgroup_parent(const struct cgroup_host *h, size_t i) {
+        return i < h->n ? h->hiers[i].dir : NULL;
 }

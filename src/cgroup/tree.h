@@ -12,6 +12,7 @@ struct cgroup_hier {
         unsigned ctls;          /* BIT(enum cgroup_ctl): which limits are set here */
         int parent_fd;          /* O_PATH, the shared group "gabion"; -1 if it could not be had (optional ones only) */
         char path[CGROUP_PATH]; /* of that group, as /proc/PID/cgroup shows it */
+        char dir[2 * CGROUP_PATH]; /* the same as a path of this machine; "" if it could not be had */
 };
 
 struct cgroup_host {

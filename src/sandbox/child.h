@@ -15,7 +15,6 @@ enum child_stage { STAGE_NONE, STAGE_ROOT, STAGE_PIECES, STAGE_GIVE_UP };
 enum {
         CHILD_FD_AGENT = 6, /* the sealed agent image, close-on-exec; all other descriptors are above */
         CHILD_WAIT_MS = 10000,
-        CHILD_HOLDERS = 2,
 };
 
 struct child {
@@ -30,8 +29,6 @@ struct child {
         char time_offsets[96];
         size_t n_time_offsets;
         int userns_fd;
-        pid_t holders[CHILD_HOLDERS]; /* ended, not yet reaped */
-        size_t n_holders;
         uint32_t user; /* host id of the command's user */
         int root_fd;
         int piece_fds[PLAN_MOUNTS]; /* detached mounts, in the plan's order; -1 = nothing to attach */

@@ -1,6 +1,7 @@
 /*
- * idmap.c - a user namespace needs a process to be born; a short-lived holder is that process. The supervisor writes
- * the maps from outside (only it may map a whole range), opens the namespace and ends the holder.
+ * idmap.c - user namespaces and their maps. A namespace needs a process to be born: for the sandbox it is the janitor,
+ * for the mapping of mounts a short-lived holder. The supervisor writes the maps from outside (only it may map a whole
+ * range) and keeps a descriptor.
  */
 #include "sandbox/idmap.h"
 
@@ -44,11 +45,11 @@ static int holder_maps(const struct sandbox *sb, pid_t pid, const char *uid_map,
 
 static int userns_make(const struct sandbox *sb, struct child *c, const char *uid_map, const char *gid_map,
                        struct err *err) {
-        static char stacks[CHILD_HOLDERS][HOLDER_STACK] __attribute__((aligned(16)));
+        static char stack[HOLDER_STACK] __attribute__((aligned(16)));
         const struct sys_clone_args args = {
                 .flags = SYS_CLONE_VM | SYS_CLONE_FILES | SYS_CLONE_NEWUSER,
                 .exit_signal = SIGCHLD,
-                .stack = (uint64_t) (uintptr_t) stacks[c->n_holders],
+                .stack = (uint64_t) (uintptr_t) stack,
                 .stack_size = HOLDER_STACK,
         };
         long pid = sys_clone_run(&args, child_hold, c);
@@ -60,20 +61,15 @@ static int userns_make(const struct sandbox *sb, struct child *c, const char *ui
                                strerror((int) -pid));
         fd = holder_maps(sb, (pid_t) pid, uid_map, gid_map, err);
         (void) kill((pid_t) pid, SIGKILL);
-        c->holders[c->n_holders++] = (pid_t) pid; /* reaped when there is nothing better to do */
+        (void) waitpid((pid_t) pid, NULL, 0);
         return fd;
 }
 
-void idmap_reap(struct child *c) {
-        while (c->n_holders > 0)
-                (void) waitpid(c->holders[--c->n_holders], NULL, 0);
-}
-
-int idmap_sandbox(const struct sandbox *sb, const struct plan *plan, struct child *c, struct err *err) {
+/* The janitor was born into the sandbox's user namespace. */
+int idmap_sandbox(const struct sandbox *sb, const struct child *c, struct err *err) {
         char map[128];
         uint32_t base = sb->uid_base;
 
-        (void) plan;
         if (sb->user_is_caller)
                 (void) snprintf(map, sizeof(map), "0 %u %d\n%d 0 1\n%d %u %d\n", base, PLAN_USER, PLAN_USER,
                                 PLAN_USER + 1, base + PLAN_USER + 1, PLAN_IDS - PLAN_USER - 2);
@@ -81,7 +77,7 @@ int idmap_sandbox(const struct sandbox *sb, const struct plan *plan, struct chil
                 (void) snprintf(map, sizeof(map), "0 %u %d\n", base, PLAN_IDS);
         if (WEAK(c, WEAKEN_UID_MAP))
                 (void) snprintf(map, sizeof(map), "0 0 %d\n", PLAN_IDS);
-        return userns_make(sb, c, map, map, err);
+        return holder_maps(sb, sb->janitor_pid, map, map, err);
 }
 
 int idmap_mounts(const struct sandbox *sb, const struct plan *plan, struct child *c, struct err *err) {

@@ -3,9 +3,7 @@
 
 #include "sandbox/child.h"
 
-/* Makes a user namespace with the sandbox's ids and returns its descriptor. */
-int idmap_sandbox(const struct sandbox *sb, const struct plan *plan, struct child *c, struct err *err);
+/* Writes the maps of the sandbox's user namespace and returns its descriptor. */
+int idmap_sandbox(const struct sandbox *sb, const struct child *c, struct err *err);
 /* Makes one for mounts: files of the caller on disk are the command user's inside. */
 int idmap_mounts(const struct sandbox *sb, const struct plan *plan, struct child *c, struct err *err);
-/* Reaps the processes that the two above used. */
-void idmap_reap(struct child *c);

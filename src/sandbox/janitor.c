@@ -6,7 +6,9 @@
  * alive. It sleeps until the supervisor says that it is done, or is gone: killed with SIGKILL it could say nothing. In
  * both cases the janitor removes the control groups and the slot, while the supervisor lets go of the rest.
  *
- * Like the set-up child it may use no libc.
+ * It is born into the sandbox's user namespace and thereby holds it open until its maps are written; that takes all
+ * capabilities from it, and it needs none: what it removes belongs to its own uid. Nobody inside can name it, it is in
+ * the supervisor's pid namespace. Like the set-up child it may use no libc.
  */
 #include "sandbox/janitor.h"
 
@@ -82,7 +84,7 @@ static int janitor_main(void *arg) {
 
 int janitor_start(struct sandbox *sb, int parent_pidfd, struct err *err) {
         const struct sys_clone_args args = {
-                .flags = SYS_CLONE_VM,
+                .flags = SYS_CLONE_VM | SYS_CLONE_NEWUSER,
                 .exit_signal = SIGCHLD,
                 .stack = (uint64_t) (uintptr_t) stack,
                 .stack_size = sizeof(stack),
@@ -105,21 +107,20 @@ int janitor_start(struct sandbox *sb, int parent_pidfd, struct err *err) {
 }
 
 int janitor_watch(const struct sandbox *sb, struct err *err) {
-        int fds[JANITOR_DIRS];
-        size_t n = cgroup_parents(sb->cgroup_host, fds, JANITOR_DIRS);
+        uint32_t n = 0;
 
-        for (size_t i = 0; i < n; i++) {
-                char link[40], dir[400];
-                ssize_t len;
+        for (size_t i = 0; cgroup_parent(sb->cgroup_host, i); i++) {
+                const char *dir = cgroup_parent(sb->cgroup_host, i);
 
-                (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fds[i]);
-                len = readlink(link, dir, sizeof(dir));
-                if (len <= 0 || (size_t) len == sizeof(dir))
+                if (!dir[0])
+                        continue;
+                if (n == JANITOR_DIRS || strlen(dir) + CGROUP_NAME + sizeof("/cgroup.kill") > sizeof(job.groups[0]))
                         return err_set(err, -ENAMETOOLONG, ERR_INTERNAL, "control groups: the path is too long");
-                (void) snprintf(job.groups[i], sizeof(job.groups[i]), "%.*s/%s", (int) len, dir, job.slot);
-                (void) snprintf(job.kills[i], sizeof(job.kills[i]), "%.*s/%s/cgroup.kill", (int) len, dir, job.slot);
+                (void) snprintf(job.groups[n], sizeof(job.groups[n]), "%s/%s", dir, job.slot);
+                (void) snprintf(job.kills[n], sizeof(job.kills[n]), "%s/%s/cgroup.kill", dir, job.slot);
+                n++;
         }
-        __atomic_store_n(&job.n_groups, (uint32_t) n, __ATOMIC_RELEASE);
+        __atomic_store_n(&job.n_groups, n, __ATOMIC_RELEASE);
         return 0;
 }
 

@@ -196,7 +196,7 @@ static int prepare(const struct plan *plan, const struct sandbox_request *req, s
                 return r;
         sb->root_fd = c->root_fd;
         publish(c, STAGE_ROOT);
-        c->userns_fd = r = idmap_sandbox(sb, plan, c, err);
+        c->userns_fd = r = idmap_sandbox(sb, c, err);
         if (r < 0)
                 return r;
         if (plan->policy->n_mounts > 0 && !enter_is_rootless()) {
@@ -369,7 +369,6 @@ int sandbox_start(const struct plan *plan, const struct sandbox_request *req, st
         if (r == 0)
                 r = network_up(sb, c, err);
         if (r < 0) {
-                idmap_reap(c);
                 publish(c, STAGE_GIVE_UP);
                 if (c->failed && c->code != -ECANCELED)
                         (void) gate_child_error(c, err);
@@ -383,10 +382,8 @@ int sandbox_wait_built(const struct sandbox *sb, struct err *err) {
 
 int sandbox_wait(struct sandbox *sb, struct err *err) {
         struct child *c = &the_child;
-        int r;
+        int r = gate_wait(sb, c, err);
 
-        idmap_reap(c);
-        r = gate_wait(sb, c, err);
         /* The child has its own table by now; what only it needed is closed here, above all our copy of the agent's
          * end of the control socket: its death must be seen as the end of the stream. */
         for (size_t i = 0; i < c->plan->n_mounts; i++)

@@ -104,9 +104,18 @@ int groups_wait(pid_t pid) {
         return status;
 }
 
+size_t groups_parents(const struct cgroup_host *h, int *dst, size_t cap) {
+        size_t n = 0;
+
+        for (size_t i = 0; cgroup_parent(h, i) && n < cap; i++)
+                if (cgroup_parent(h, i)[0])
+                        dst[n++] = open(cgroup_parent(h, i), O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return n;
+}
+
 bool groups_poke(const struct groups *g, const char *file, const char *text) {
         int fds[CGROUP_V1_MAX];
-        size_t n = cgroup_parents(g->host, fds, CGROUP_V1_MAX);
+        size_t n = groups_parents(g->host, fds, CGROUP_V1_MAX);
         char path[128];
 
         (void) snprintf(path, sizeof(path), "%s/%s", g->c.name, file);
@@ -118,7 +127,7 @@ bool groups_poke(const struct groups *g, const char *file, const char *text) {
 
 bool groups_peek(const struct groups *g, const char *file, char *dst, size_t cap) {
         int fds[CGROUP_V1_MAX];
-        size_t n = cgroup_parents(g->host, fds, CGROUP_V1_MAX);
+        size_t n = groups_parents(g->host, fds, CGROUP_V1_MAX);
         char path[128];
 
         (void) snprintf(path, sizeof(path), "%s/%s", g->c.name, file);

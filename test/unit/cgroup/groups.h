@@ -38,3 +38,6 @@ void groups_sleep_ms(long ms);
  * which is pure v1. Needs root: the result is 77 ("skipped") for anybody else.
  */
 int groups_main(const char *name, const struct CMUnitTest *tests, size_t n);
+
+/* Opens the directories in which groups are made. They stay open: a test is a short life. */
+size_t groups_parents(const struct cgroup_host *h, int *dst, size_t cap);

@@ -31,7 +31,7 @@ static int wait_for_ever(void *arg) {
 /* In how many hierarchies a group of this name exists. */
 static size_t count_groups(const struct groups *g, const char *name) {
         int fds[CGROUP_V1_MAX];
-        size_t n = cgroup_parents(g->host, fds, CGROUP_V1_MAX), found = 0;
+        size_t n = groups_parents(g->host, fds, CGROUP_V1_MAX), found = 0;
 
         for (size_t i = 0; i < n; i++)
                 found += faccessat(fds[i], name, F_OK, 0) == 0;
@@ -183,7 +183,7 @@ static void half_taken_name_leaves_nothing_new(void **state) {
         struct cgroup other;
         struct err err = { 0 };
         int fds[CGROUP_V1_MAX];
-        size_t n = cgroup_parents(g->host, fds, CGROUP_V1_MAX), last = n - 1;
+        size_t n = groups_parents(g->host, fds, CGROUP_V1_MAX), last = n - 1;
         char name[CGROUP_NAME];
 
         (void) snprintf(name, sizeof(name), "half-%d", (int) getpid());

@@ -238,8 +238,8 @@ static void host_is_found_again_and_again(void **state) {
                 int fds[CGROUP_V1_MAX];
 
                 assert_int_equal(cgroup_host_find(&h, &err), 0);
-                assert_true(cgroup_parents(h, fds, CGROUP_V1_MAX) >= 1);
-                assert_int_equal(cgroup_parents(h, fds, 1), 1);
+                assert_true(groups_parents(h, fds, CGROUP_V1_MAX) >= 1);
+                assert_int_equal(groups_parents(h, fds, 1), 1);
                 assert_null(cgroup_host_free(h));
         }
         assert_null(cgroup_host_free(NULL));
