@@ -67,7 +67,7 @@ static int userns_make(const struct sandbox *sb, struct child *c, const char *ui
 
 /* The janitor was born into the sandbox's user namespace. */
 int idmap_sandbox(const struct sandbox *sb, const struct child *c, struct err *err) {
-        char map[128];
+        char map[128], wide[32];
         uint32_t base = sb->uid_base;
 
         if (sb->user_is_caller)
@@ -75,9 +75,9 @@ int idmap_sandbox(const struct sandbox *sb, const struct child *c, struct err *e
                                 PLAN_USER + 1, base + PLAN_USER + 1, PLAN_IDS - PLAN_USER - 2);
         else
                 (void) snprintf(map, sizeof(map), "0 %u %d\n", base, PLAN_IDS);
-        if (WEAK(c, WEAKEN_UID_MAP))
-                (void) snprintf(map, sizeof(map), "0 0 %d\n", PLAN_IDS);
-        return holder_maps(sb, sb->janitor_pid, map, map, err);
+        (void) snprintf(wide, sizeof(wide), "0 0 %d\n", PLAN_IDS);
+        return holder_maps(sb, sb->janitor_pid, WEAK(c, WEAKEN_UID_MAP) ? wide : map,
+                           WEAK(c, WEAKEN_GID_MAP) ? wide : map, err);
 }
 
 int idmap_mounts(const struct sandbox *sb, const struct plan *plan, struct child *c, struct err *err) {

@@ -134,6 +134,8 @@ static int groups_limit(struct sandbox *sb, const struct plan *plan, struct chil
                 set.pids *= 2;
         if (WEAK(c, WEAKEN_CPU))
                 set.cpu_milli *= 2;
+        if (WEAK(c, WEAKEN_IO))
+                set.io_bytes_per_s *= 2;
         r = cgroup_make_rest(&sb->cgroup, err);
         if (r == 0)
                 r = cgroup_limit(&sb->cgroup, &set, err);
@@ -158,6 +160,8 @@ static int child_clone(struct sandbox *sb, struct child *c, struct err *err) {
                 args.flags |= SYS_CLONE_INTO_CGROUP;
                 args.cgroup = (uint64_t) sb->cgroup.v2_fd;
         }
+        if (WEAK(c, WEAKEN_PID))
+                args.flags &= ~(uint64_t) SYS_CLONE_NEWPID;
         if (WEAK(c, WEAKEN_IPC))
                 args.flags &= ~(uint64_t) SYS_CLONE_NEWIPC;
         if (WEAK(c, WEAKEN_UTS))

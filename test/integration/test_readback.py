@@ -12,11 +12,13 @@ DECLARED = re.findall(r"^\s+(WEAKEN_\w+),$", (ROOT / "src/sandbox/sandbox.h").re
 # What the one line must name. Everything that is not here must say "control ... is not in force".
 NAMED = {
     "net": "namespace is not in force: net",
+    "pid-ns": "namespace is not in force: pid",
     "ipc": "namespace is not in force: ipc",
     "uts": "namespace is not in force: uts",
     "cgroup-ns": "namespace is not in force: cgroup",
     "time": "namespace is not in force: time",
     "uid-map": "(control (ids|uid map) is not in force|uid.map)",
+    "gid-map": "gid map is not in force",
     "root-rw": "mount is not in force: / is rw",
     "usr-rw": "mount is not in force: /usr is rw",
     "shared": "mount is not in force: /usr propagates",
@@ -25,6 +27,7 @@ NAMED = {
     "memory": r"control cgroup is not in force.*cgroup\.memory",
     "pids": r"control cgroup is not in force.*cgroup\.pids",
     "cpu": r"control cgroup is not in force.*cgroup\.cpu",
+    "io": r"control cgroup is not in force.*cgroup\.io",
     "tasks": r"control cgroup is not in force.*cgroup\.member",
     "caps": "capabilities is not in force",
     # The kernel itself refuses Landlock and seccomp to an unprivileged process without no_new_privs: the start ends
