@@ -14,6 +14,7 @@ OWNERS = {
     "yaml.h": r"src/json/",
     "seccomp.h": r"(src/seccomp/|tools/).*gen[^/]*\.[ch]$",  # the generator, which runs at build time only
     "sha2.h": r"src/base/",
+    "sodium.h": r"src/sign/",
     "cmocka.h": r"$^",
 }
 PUBLIC = {"lib": "gabion.h"}  # the name strangers include; others: <component>.h

@@ -1,4 +1,4 @@
-/* agent.h - the agent's program as bytes, linked into gabion (image.S; Meson: agent_image_dep). */
+/* agent.h - the agent's program as bytes, linked into gabion (base/embed.S; Meson: agent_image_dep). */
 #pragma once
 
 #include <stddef.h>

@@ -9,10 +9,15 @@ struct run_options;
 
 enum { CLI_OWN_ERROR = 125 };
 
+/* Payload type of a signed report. */
+#define CLI_PROVE_TYPE "application/vnd.gabion.prove+json"
+
 /* Each gets its own words (argv[0] = the sub-command) and returns the exit code. */
 int cmd_run(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_policy(int argc, char **argv);
+int cmd_prove(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
 int cmd_version(int argc, char **argv);
@@ -20,6 +25,9 @@ int cmd_version(int argc, char **argv);
 /* "gabion: message" on standard error; returns CLI_OWN_ERROR. */
 int cli_fail(const struct err *err);
 int cli_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Where the signing key of this machine or user is. */
+const char *cli_key_dir(void);
 
 /* The only reader of the environment. "" for what is unset. */
 const char *cli_env(const char *name);

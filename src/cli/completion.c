@@ -56,6 +56,8 @@ static const struct {
         { "run", "run a command in a new sandbox" },
         { "plan", "show what a command would get" },
         { "policy", "check a policy file" },
+        { "prove", "attack a sandbox on this machine" },
+        { "verify", "check a signed report" },
         { "doctor", "check what this machine offers" },
         { "completion", "print a completion script" },
         { "version", "print the version" },

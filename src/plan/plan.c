@@ -62,6 +62,8 @@ static const struct plan_node skeleton[] = {
         /* What is mounted over parts of /proc. */
         { PLAN_FILE, ".gabion/mask", "", 0, 0, 0 },
         { PLAN_DIR, ".gabion/mask.d", NULL, 0, 0, 0 },
+        /* The host's boot id would tell tenants that they share a machine. */
+        { PLAN_FILE, ".gabion/boot_id", "00000000-0000-4000-8000-000000000000\n", 0444, 0, 0 },
 };
 
 static const struct plan_node devices[] = {
@@ -74,8 +76,9 @@ static const struct plan_node devices[] = {
  * may open (kcore, kmsg, slabinfo, timer_list, ...) need no mask: no id of the sandbox is that root.
  */
 static const char *const masks[] = {
-        "keys",     "key-users", "kallsyms",   "modules", "config.gz", "cmdline", "interrupts", "softirqs", "diskstats",
-        "zoneinfo", "buddyinfo", "partitions", "swaps",   "cgroups",   "bus/",    "fs/",        "irq/",     "pressure/",
+        "keys",     "key-users", "kallsyms", "modules",   "config.gz",  "cmdline", "interrupts",
+        "softirqs", "diskstats", "zoneinfo", "buddyinfo", "partitions", "swaps",   "cgroups",
+        "bus/",     "fs/",       "irq/",     "pressure/", PLAN_BOOT_ID,
 };
 
 static void deviate(struct plan *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -183,6 +186,7 @@ static void limits_fill(struct plan *p) {
                 { "msgqueue", RLIMIT_MSGQUEUE, 0 },
                 { "rtprio", RLIMIT_RTPRIO, 0 },
                 { "nice", RLIMIT_NICE, 0 },
+                { "sigpending", RLIMIT_SIGPENDING, 4096 },
         };
         const struct plan_rlimit instead_of_cgroup[] = {
                 { "as", RLIMIT_AS, l->memory_bytes },

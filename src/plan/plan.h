@@ -14,6 +14,9 @@
 #include "policy/policy.h"
 #include "seccomp/seccomp.h"
 
+/* Below /proc; covered by a boot id of our own instead of an empty file. */
+#define PLAN_BOOT_ID "sys/kernel/random/boot_id"
+
 struct err;
 struct json;
 

@@ -39,6 +39,7 @@ struct run_options {
         const void *agent;         /* the agent's image */
         size_t agent_bytes;
         enum sandbox_weaken weaken;
+        bool unchecked; /* the twin only: a failed read-back is said, and the command runs all the same */
 };
 
 enum run_reason {

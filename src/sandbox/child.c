@@ -20,6 +20,7 @@
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
@@ -234,6 +235,13 @@ static int rule(uint64_t rights, const char *path) {
         return r;
 }
 
+/* What is mounted over a path of /proc: nothing readable, but for the boot id, which programs want to have. */
+static const char *mask_source(const char *path, size_t n) {
+        if (strcmp(path, PLAN_BOOT_ID) == 0)
+                return ".gabion/boot_id";
+        return path[n - 1] == '/' ? ".gabion/mask.d" : ".gabion/mask";
+}
+
 static int mask(struct child *c, int proc_fd) {
         for (size_t i = 0; i < c->plan->n_masks; i++) {
                 const char *path = c->plan->masks[i];
@@ -242,10 +250,10 @@ static int mask(struct child *c, int proc_fd) {
 
                 while (path[n])
                         n++;
-                fd = sys_open_tree(AT_CWD, path[n - 1] == '/' ? ".gabion/mask.d" : ".gabion/mask", SYS_OPEN_TREE_CLONE);
+                fd = sys_open_tree(AT_CWD, mask_source(path, n), SYS_OPEN_TREE_CLONE);
                 if (fd < 0)
                         return fd;
-                r = WEAK(c, WEAKEN_MASK) && i == 1 ? 0 : sys_move_mount(fd, proc_fd, path);
+                r = WEAK(c, WEAKEN_MASK) && i == 6 ? 0 : sys_move_mount(fd, proc_fd, path);
                 (void) sys_close(fd);
                 if (r < 0 && r != -ENOENT && r != -ENOTDIR) /* not every kernel has every file */
                         return r;

@@ -35,10 +35,23 @@ static struct {
         int parent_pidfd, finish_fd, run_fd;
         char groups[JANITOR_DIRS][512], kills[JANITOR_DIRS][512];
         uint32_t n_groups, left;
+        int walled; /* 0: not yet; 1: user namespaces are forbidden inside; else negative errno */
         char slot[CGROUP_NAME];
 } job;
 
 static char stack[JANITOR_STACK] __attribute__((aligned(16)));
+
+/*
+ * A second wall behind the filter: in the sandbox's user namespace no other may be made. Only a process inside that is
+ * still privileged there can say so, which we are until the agent has its own, smaller set.
+ */
+static int forbid_user_namespaces(void) {
+        int fd = sys_openat(AT_FDCWD, "/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC, 0);
+        long r = fd < 0 ? fd : sys_write(fd, "0", 1);
+
+        (void) sys_close(fd);
+        return r < 0 ? (int) r : 1;
+}
 
 static void wait_for_end(void) {
         struct pollfd p[2] = { { job.parent_pidfd, POLLIN, 0 }, { job.finish_fd, POLLIN, 0 } };
@@ -73,6 +86,7 @@ static int janitor_main(void *arg) {
         /* Out of the terminal's reach, and holding none of the caller's pipes open. */
         (void) sys_setsid();
         (void) sys_close_range(0, 2, 0);
+        __atomic_store_n(&job.walled, forbid_user_namespaces(), __ATOMIC_RELEASE);
         wait_for_end();
         n = __atomic_load_n(&job.n_groups, __ATOMIC_ACQUIRE);
         for (int i = 0; (job.left = remove_all(n)) > 0 && i < JANITOR_TRIES; i++)
@@ -98,6 +112,7 @@ int janitor_start(struct sandbox *sb, int parent_pidfd, struct err *err) {
         job.finish_fd = sb->finish_fd;
         job.run_fd = sb->run_fd;
         job.n_groups = job.left = 0;
+        job.walled = 0;
         slot_name(job.slot, sb->slot);
         pid = sys_clone_run(&args, janitor_main, NULL);
         if (pid < 0)
@@ -122,6 +137,12 @@ int janitor_watch(const struct sandbox *sb, struct err *err) {
         }
         __atomic_store_n(&job.n_groups, n, __ATOMIC_RELEASE);
         return 0;
+}
+
+int janitor_walled(void) {
+        int r = __atomic_load_n(&job.walled, __ATOMIC_ACQUIRE);
+
+        return r == 0 ? -EAGAIN : r < 0 ? r : 0;
 }
 
 void janitor_finish(struct sandbox *sb) {

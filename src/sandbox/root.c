@@ -66,6 +66,8 @@ static int devpts_make(struct err *err) {
                 r = sys_fsconfig(fs, SYS_FSCONFIG_STRING, "ptmxmode", "0666");
         if (r >= 0)
                 r = sys_fsconfig(fs, SYS_FSCONFIG_STRING, "mode", "0600");
+        if (r >= 0) /* the machine's terminals are counted together: no sandbox may take all */
+                r = sys_fsconfig(fs, SYS_FSCONFIG_STRING, "max", "64");
         if (r >= 0)
                 r = sys_fsconfig(fs, SYS_FSCONFIG_CREATE, NULL, NULL);
         if (r >= 0)

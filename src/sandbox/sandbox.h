@@ -60,6 +60,8 @@ enum sandbox_weaken {
         WEAKEN_TMPFS_SIZE,
         WEAKEN_COUNT
 };
+/* True in the twin only: there a caller may go on after a failed read-back, to see what an attack makes of it. */
+bool sandbox_is_twin(void);
 /* By name ("net", "seccomp", ...); WEAKEN_NONE if unknown. */
 enum sandbox_weaken sandbox_weaken_parse(const char *name);
 

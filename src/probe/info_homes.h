@@ -1,0 +1,54 @@
+/* info_homes.h - the attempts of group J that read one file of the system or of a home; info.c has the table. */
+#pragma once
+
+struct probe_canaries;
+struct probe_result;
+
+void system_etc_shadow(const struct probe_canaries *c, struct probe_result *r);
+void system_etc_gshadow(const struct probe_canaries *c, struct probe_result *r);
+void system_etc_sudoers(const struct probe_canaries *c, struct probe_result *r);
+void system_etc_ssh_ssh_host_ed25519_key(const struct probe_canaries *c, struct probe_result *r);
+void system_etc_ssh_ssh_host_rsa_key(const struct probe_canaries *c, struct probe_result *r);
+void system_etc_ssl_private(const struct probe_canaries *c, struct probe_result *r);
+void system_etc_letsencrypt_live(const struct probe_canaries *c, struct probe_result *r);
+void system_etc_wireguard(const struct probe_canaries *c, struct probe_result *r);
+void system_etc_krb5_keytab(const struct probe_canaries *c, struct probe_result *r);
+void system_etc_kubernetes_admin_conf(const struct probe_canaries *c, struct probe_result *r);
+void system_var_run_secrets_kubernetes_io_serviceaccount_token(const struct probe_canaries *c, struct probe_result *r);
+void system_run_secrets(const struct probe_canaries *c, struct probe_result *r);
+void system_var_log_auth_log(const struct probe_canaries *c, struct probe_result *r);
+void system_var_log_syslog(const struct probe_canaries *c, struct probe_result *r);
+void system_var_log_journal(const struct probe_canaries *c, struct probe_result *r);
+void system_var_lib_docker(const struct probe_canaries *c, struct probe_result *r);
+void system_var_spool_cron(const struct probe_canaries *c, struct probe_result *r);
+void system_var_mail(const struct probe_canaries *c, struct probe_result *r);
+void system_var_lib_cloud_instance_user_data_txt(const struct probe_canaries *c, struct probe_result *r);
+void system_run_cloud_init_instance_data_json(const struct probe_canaries *c, struct probe_result *r);
+void system_etc_fstab(const struct probe_canaries *c, struct probe_result *r);
+void system_var_lib_dpkg_status(const struct probe_canaries *c, struct probe_result *r);
+void home_ssh_id_rsa(const struct probe_canaries *c, struct probe_result *r);
+void home_ssh_id_ed25519(const struct probe_canaries *c, struct probe_result *r);
+void home_ssh_authorized_keys(const struct probe_canaries *c, struct probe_result *r);
+void home_ssh_known_hosts(const struct probe_canaries *c, struct probe_result *r);
+void home_aws_credentials(const struct probe_canaries *c, struct probe_result *r);
+void home_config_gcloud_credentials_db(const struct probe_canaries *c, struct probe_result *r);
+void home_azure_msal_token_cache_json(const struct probe_canaries *c, struct probe_result *r);
+void home_kube_config(const struct probe_canaries *c, struct probe_result *r);
+void home_docker_config_json(const struct probe_canaries *c, struct probe_result *r);
+void home_netrc(const struct probe_canaries *c, struct probe_result *r);
+void home_git_credentials(const struct probe_canaries *c, struct probe_result *r);
+void home_gitconfig(const struct probe_canaries *c, struct probe_result *r);
+void home_config_gh_hosts_yml(const struct probe_canaries *c, struct probe_result *r);
+void home_npmrc(const struct probe_canaries *c, struct probe_result *r);
+void home_pypirc(const struct probe_canaries *c, struct probe_result *r);
+void home_gnupg(const struct probe_canaries *c, struct probe_result *r);
+void home_vault_token(const struct probe_canaries *c, struct probe_result *r);
+void home_bash_history(const struct probe_canaries *c, struct probe_result *r);
+void home_zsh_history(const struct probe_canaries *c, struct probe_result *r);
+void home_python_history(const struct probe_canaries *c, struct probe_result *r);
+void home_password_store(const struct probe_canaries *c, struct probe_result *r);
+void home_local_share_keyrings(const struct probe_canaries *c, struct probe_result *r);
+void home_cargo_credentials_toml(const struct probe_canaries *c, struct probe_result *r);
+void home_mozilla(const struct probe_canaries *c, struct probe_result *r);
+void home_config_google_chrome(const struct probe_canaries *c, struct probe_result *r);
+void home_bashrc(const struct probe_canaries *c, struct probe_result *r);
