@@ -28,14 +28,20 @@
 #include "base/sysraw.h"
 #include "sandbox/slot.h"
 
-enum { JANITOR_STACK = 8192, JANITOR_DIRS = CGROUP_V1_MAX + 1, JANITOR_TRIES = 2500 };
+enum {
+        JANITOR_STACK = 8192,
+        JANITOR_DIRS = CGROUP_V1_MAX + 1,
+        JANITOR_TRIES = 2500,
+        WALL_TRIES = 200,
+        WALL_WAIT_MS = 50
+};
 
 /* Written by the supervisor, read by the janitor; n_groups last. */
 static struct {
         int parent_pidfd, finish_fd, run_fd;
         char groups[JANITOR_DIRS][512], kills[JANITOR_DIRS][512];
         uint32_t n_groups, left;
-        int walled; /* 0: not yet; 1: user namespaces are forbidden inside; else negative errno */
+        uint32_t walled; /* futex word: 0 not yet; 1: user namespaces are forbidden inside; else errno + 1 */
         char slot[CGROUP_NAME];
 } job;
 
@@ -50,7 +56,7 @@ static int forbid_user_namespaces(void) {
         long r = fd < 0 ? fd : sys_write(fd, "0", 1);
 
         (void) sys_close(fd);
-        return r < 0 ? (int) r : 1;
+        return r < 0 ? (int) r : 0;
 }
 
 static void wait_for_end(void) {
@@ -86,7 +92,8 @@ static int janitor_main(void *arg) {
         /* Out of the terminal's reach, and holding none of the caller's pipes open. */
         (void) sys_setsid();
         (void) sys_close_range(0, 2, 0);
-        __atomic_store_n(&job.walled, forbid_user_namespaces(), __ATOMIC_RELEASE);
+        __atomic_store_n(&job.walled, 1u - (uint32_t) forbid_user_namespaces(), __ATOMIC_RELEASE);
+        (void) sys_futex_wake(&job.walled);
         wait_for_end();
         n = __atomic_load_n(&job.n_groups, __ATOMIC_ACQUIRE);
         for (int i = 0; (job.left = remove_all(n)) > 0 && i < JANITOR_TRIES; i++)
@@ -140,9 +147,12 @@ int janitor_watch(const struct sandbox *sb, struct err *err) {
 }
 
 int janitor_walled(void) {
-        int r = __atomic_load_n(&job.walled, __ATOMIC_ACQUIRE);
+        uint32_t now;
 
-        return r == 0 ? -EAGAIN : r < 0 ? r : 0;
+        /* It was started long ago, but on a busy machine it may not have run yet. */
+        for (int i = 0; (now = __atomic_load_n(&job.walled, __ATOMIC_ACQUIRE)) == 0 && i < WALL_TRIES; i++)
+                (void) sys_futex_wait(&job.walled, 0, WALL_WAIT_MS);
+        return now == 0 ? -ETIMEDOUT : 1 - (int) now;
 }
 
 void janitor_finish(struct sandbox *sb) {

@@ -11,7 +11,7 @@
 int janitor_start(struct sandbox *sb, int parent_pidfd, struct err *err);
 /* Tells it where control groups are made, before one is. */
 int janitor_watch(const struct sandbox *sb, struct err *err);
-/* 0 once it has forbidden user namespaces inside; -EAGAIN before; else why it could not. */
+/* Waits until it has forbidden user namespaces inside; negative: why it could not. */
 int janitor_walled(void);
 /* Lets it clean up, which janitor_wait() completes: 0 when everything is gone, else -EBUSY. */
 /* end.c: waits for an ended child; returns its status. */

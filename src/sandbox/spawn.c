@@ -394,9 +394,8 @@ int sandbox_wait(struct sandbox *sb, struct err *err) {
                 if (c->piece_fds[i] >= 0)
                         (void) close(c->piece_fds[i]);
         (void) close(c->userns_fd);
-        if (r == 0 && janitor_walled() < 0)
-                r = err_set(err, janitor_walled(), ERR_INTERNAL,
-                            "control max_user_namespaces is not in force: %s; nothing was started",
-                            strerror(-janitor_walled()));
+        if (r == 0 && (r = janitor_walled()) < 0)
+                r = err_set(err, r, ERR_INTERNAL,
+                            "control max_user_namespaces is not in force: %s; nothing was started", strerror(-r));
         return r < 0 ? r : enter_reserve(err);
 }
