@@ -186,7 +186,7 @@ static void limits_fill(struct plan *p) {
                 { "msgqueue", RLIMIT_MSGQUEUE, 0 },
                 { "rtprio", RLIMIT_RTPRIO, 0 },
                 { "nice", RLIMIT_NICE, 0 },
-                { "sigpending", RLIMIT_SIGPENDING, 4096 },
+                { "sigpending", RLIMIT_SIGPENDING, 1024 },
         };
         const struct plan_rlimit instead_of_cgroup[] = {
                 { "as", RLIMIT_AS, l->memory_bytes },
