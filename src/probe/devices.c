@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "base/sysraw.h"
+#include "probe/files_look.h"
 #include "probe/proc_text.h"
 #include "probe/table.h"
 
@@ -101,7 +102,7 @@ static bool is_devtmpfs(dev_t dev) {
         char *at = text, want[24];
 
         (void) snprintf(want, sizeof(want), "%u:%u", major(dev), minor(dev));
-        (void) proc_text("/proc/self/mountinfo", text, TEXT_MAX);
+        (void) look_read("/proc/self/mountinfo", text, TEXT_MAX);
         while (proc_mount_next(&at, &m))
                 if (str_eq(m.device, want))
                         return str_eq(m.type, "devtmpfs");
@@ -124,7 +125,7 @@ static void open_mount_source(struct probe_result *r) {
         char *at = text;
         int last = -ENOENT;
 
-        (void) proc_text("/proc/self/mountinfo", text, TEXT_MAX);
+        (void) look_read("/proc/self/mountinfo", text, TEXT_MAX);
         while (last < 0 && proc_mount_next(&at, &m))
                 if (str_has_prefix(m.source, "/dev/"))
                         last = sys_openat(AT_FDCWD, m.source, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
@@ -179,7 +180,7 @@ static void node_make_without_nodev(struct probe_result *r) {
         char *at = text;
         int ret = -ENOENT;
 
-        (void) proc_text("/proc/self/mountinfo", text, TEXT_MAX);
+        (void) look_read("/proc/self/mountinfo", text, TEXT_MAX);
         while (ret < 0 && proc_mount_next(&at, &m))
                 if (!strstr(m.options, "nodev") && str_has_prefix(m.options, "rw"))
                         ret = node_make_in(m.point, S_IFCHR, makedev(1, 11));

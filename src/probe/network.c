@@ -18,6 +18,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/sysraw.h"
+#include "probe/files_look.h"
 #include "probe/network_list.h"
 #include "probe/proc_text.h"
 #include "probe/table.h"
@@ -138,7 +139,7 @@ static void udp_scoped(struct probe_result *r, const char *spelling, int port) {
 static void gateway_tcp(const struct probe_canaries *c, struct probe_result *r) {
         char *w[4], *at = text, spelling[16];
 
-        (void) proc_text("/proc/net/route", text, TEXT_MAX);
+        (void) look_read("/proc/net/route", text, TEXT_MAX);
         (void) proc_words(&at, w, 4);
         while (proc_words(&at, w, 4) >= 3) {
                 unsigned char b[4];
@@ -201,7 +202,7 @@ static void dns_configured(struct probe_result *r, const void *name, size_t n_na
         char *w[4], *at = text;
         int ret = -ENOENT;
 
-        (void) proc_text("/etc/resolv.conf", text, TEXT_MAX);
+        (void) look_read("/etc/resolv.conf", text, TEXT_MAX);
         for (int k; ret < 0 && (k = proc_words(&at, w, 4)) >= 0;)
                 if (k >= 2 && str_eq(w[0], "nameserver"))
                         ret = dns_ask(w[1], name, n_name, type);

@@ -17,6 +17,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "probe/files_look.h"
 #include "probe/proc_text.h"
 
 enum { TEXT_MAX = 64 * 1024, GET_ROUTE = 26 };
@@ -32,7 +33,7 @@ static void dir_closep(DIR **d) {
 static const char *proc_interface(long *ret) {
         char *w[2], *at = text, *colon;
 
-        *ret = proc_text("/proc/net/dev", text, TEXT_MAX);
+        *ret = look_read("/proc/net/dev", text, TEXT_MAX);
         (void) proc_words(&at, w, 2);
         (void) proc_words(&at, w, 2);
         while (proc_words(&at, w, 2) >= 1) {
@@ -159,7 +160,7 @@ void network_list_netlink(struct probe_result *r, uint16_t type) {
 /* /proc/net/if_inet6: address, interface number, ..., name as the sixth word. */
 void network_list_v6(struct probe_result *r) {
         char *w[6], *at = text;
-        long n = proc_text("/proc/net/if_inet6", text, TEXT_MAX);
+        long n = look_read("/proc/net/if_inet6", text, TEXT_MAX);
 
         if (n < 0) {
                 probe_judge(r, n, "read");

@@ -16,6 +16,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "probe/files_look.h"
 #include "probe/proc_other.h"
 #include "probe/proc_text.h"
 #include "probe/table.h"
@@ -43,7 +44,7 @@ static void path_write(struct probe_result *r, const char *path) {
 
 static void path_read(struct probe_result *r, const char *path) {
         char some[64];
-        long n = proc_text(path, some, sizeof(some));
+        long n = look_read(path, some, sizeof(some));
 
         if (n == 0)
                 probe_stopped(r, 0, "empty: masked");
@@ -82,7 +83,7 @@ static void path_list(struct probe_result *r, const char *path) {
 /* Files that the kernel fills with zeros for the unprivileged: only an address that is not zero is a finding. */
 static void path_addresses(struct probe_result *r, const char *path) {
         static char text[64 * 1024];
-        long n = proc_text(path, text, sizeof(text));
+        long n = look_read(path, text, sizeof(text));
 
         if (n < 0) {
                 probe_judge(r, n, "read");
@@ -103,7 +104,7 @@ static void path_addresses(struct probe_result *r, const char *path) {
 
 static void path_by_design(struct probe_result *r, const char *path) {
         char some[64];
-        long n = proc_text(path, some, sizeof(some));
+        long n = look_read(path, some, sizeof(some));
 
         if (n > 0)
                 probe_accepted(r, "ordinary programs read it; it shows the host's figures");

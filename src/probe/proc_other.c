@@ -21,6 +21,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "probe/files_look.h"
 #include "probe/proc_text.h"
 #include "probe/table.h"
 
@@ -64,8 +65,8 @@ void proc_init_environ(struct probe_result *r) {
 
         if (init_is_us(r))
                 return;
-        n = proc_text("/proc/1/environ", text, TEXT_MAX);
-        own = proc_text("/proc/self/environ", text_own, TEXT_MAX);
+        n = look_read("/proc/1/environ", text, TEXT_MAX);
+        own = look_read("/proc/self/environ", text_own, TEXT_MAX);
         if (n < 0)
                 probe_judge(r, n, "open");
         else if (n == 0)
@@ -195,7 +196,7 @@ void proc_canary_pidfd(struct probe_result *r, int pid) {
 void proc_kernel_threads(struct probe_result *r) {
         char name[32];
 
-        (void) proc_text("/proc/2/comm", name, sizeof(name));
+        (void) look_read("/proc/2/comm", name, sizeof(name));
         if (str_eq(name, "kthreadd\n"))
                 probe_reached(r, "kernel threads are visible: the host's pid namespace");
         else
@@ -213,7 +214,7 @@ void proc_foreign_cmdline(struct probe_result *r) {
                 if (str_to_u64(e->d_name, INT32_MAX, &pid) < 0 || pid == 1)
                         continue;
                 (void) snprintf(path, sizeof(path), "/proc/%d/cmdline", (int) pid);
-                if (stat(path, &st) < 0 || st.st_uid == geteuid() || proc_text(path, text, TEXT_MAX) <= 0)
+                if (stat(path, &st) < 0 || st.st_uid == geteuid() || look_read(path, text, TEXT_MAX) <= 0)
                         continue;
                 probe_reached(r, "command line of another user's process");
                 return;
@@ -227,7 +228,7 @@ void proc_mount_roots(struct probe_result *r) {
         char self[256] = "", note[120], *at = text;
 
         (void) !readlink("/proc/self/exe", self, sizeof(self) - 1);
-        (void) proc_text("/proc/self/mountinfo", text, TEXT_MAX);
+        (void) look_read("/proc/self/mountinfo", text, TEXT_MAX);
         while (proc_mount_next(&at, &m)) {
                 if (str_eq(m.root, "/") || str_eq(m.root, m.point) || str_eq(m.point, self))
                         continue;
@@ -244,7 +245,7 @@ void proc_mount_sources(struct probe_result *r) {
         struct proc_mount m;
         char note[120], *at = text;
 
-        (void) proc_text("/proc/self/mountinfo", text, TEXT_MAX);
+        (void) look_read("/proc/self/mountinfo", text, TEXT_MAX);
         while (proc_mount_next(&at, &m))
                 if (str_has_prefix(m.source, "/dev/")) {
                         (void) snprintf(note, sizeof(note), "%.60s: a bind mount always names its disk", m.source);
@@ -256,7 +257,7 @@ void proc_mount_sources(struct probe_result *r) {
 
 void proc_net_lines(struct probe_result *r, const char *path, int n_header) {
         char *w[4], *at = text;
-        long n = proc_text(path, text, TEXT_MAX);
+        long n = look_read(path, text, TEXT_MAX);
         int lines = 0;
 
         if (n < 0) {
@@ -274,7 +275,7 @@ void proc_net_lines(struct probe_result *r, const char *path, int n_header) {
 /* Words 1: local ADDRESS:PORT in hex. Loopback sockets may be the sandbox's own; the canary's port never is. */
 void proc_net_sockets(struct probe_result *r, const char *path, int port) {
         char *w[12], *at = text, want[8], *colon;
-        long n = proc_text(path, text, TEXT_MAX);
+        long n = look_read(path, text, TEXT_MAX);
 
         if (n < 0) {
                 probe_judge(r, n, "open");
@@ -305,7 +306,7 @@ static bool is_from_outside(const char *name, const char *abstract) {
 
 void proc_net_unix(struct probe_result *r, const char *abstract) {
         char *w[10], *at = text, note[120];
-        long n = proc_text("/proc/net/unix", text, TEXT_MAX);
+        long n = look_read("/proc/net/unix", text, TEXT_MAX);
 
         if (n < 0) {
                 probe_judge(r, n, "open");
@@ -331,10 +332,10 @@ void proc_oom_open(struct probe_result *r) {
                 probe_judge(r, fd, "open for writing");
                 return;
         }
-        (void) proc_text("/proc/self/uid_map", text, TEXT_MAX);
+        (void) look_read("/proc/self/uid_map", text, TEXT_MAX);
         if (proc_words(&at, w, 4) == 3)
                 is_host_map = str_eq(w[1], "0") && str_eq(w[2], "4294967295");
-        (void) proc_text("/proc/self/status", text, TEXT_MAX);
+        (void) look_read("/proc/self/status", text, TEXT_MAX);
         at = strstr(text, "CapEff:\t");
         if (at && strlen(at) >= 24)
                 has_cap = strchr("13579bdf", at[18]) != NULL; /* bit 24 is the lowest of the tenth digit */
@@ -345,7 +346,7 @@ void proc_oom_open(struct probe_result *r) {
 }
 
 void proc_oom_inherited(struct probe_result *r) {
-        (void) proc_text("/proc/self/oom_score_adj", text, 16);
+        (void) look_read("/proc/self/oom_score_adj", text, 16);
         if (text[0] == '-')
                 probe_reached(r, "protected from the OOM killer by inheritance");
         else

@@ -12,26 +12,6 @@
 #include "base/str.h"
 #include "base/sys.h"
 
-long proc_text(const char *path, char *buf, size_t cap) {
-        AUTO_FD int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-        size_t n = 0;
-
-        buf[0] = '\0';
-        if (fd < 0)
-                return fd;
-        while (n + 1 < cap) {
-                ssize_t got = sys_read(fd, buf + n, cap - 1 - n);
-
-                if (got < 0 && n == 0)
-                        return got;
-                if (got <= 0)
-                        break;
-                n += (size_t) got;
-        }
-        buf[n] = '\0';
-        return (long) n;
-}
-
 int proc_words(char **at, char *words[], int max) {
         char *p = *at, *end;
         int n = 0;

@@ -4,9 +4,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Up to cap - 1 bytes of the file, NUL-terminated. Returns the length, or a negative errno with buf = "". */
-long proc_text(const char *path, char *buf, size_t cap);
-
 /*
  * Cuts the next line off *at: its words, split at spaces and tabs, go to words. Returns the number of words (0: an
  * empty line; words beyond max are dropped), or -1 after the last line.
