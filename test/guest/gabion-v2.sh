@@ -112,7 +112,8 @@ beat() { [ -n "$(count)" ] && [ "$(count)" != "$before" ]; }
 before=
 gabion run -- sh -c 'i=0; while :; do i=$((i+1)); echo $i > /tmp/beat; usleep 10000; done' &
 pid=$!
-find_inner() { inner=$(tail -n 1 /sys/fs/cgroup/gabion/sbx-*/cgroup.procs) && beat; }
+# The agent, which is the first in the group: the others come and go with every beat.
+find_inner() { inner=$(head -n 1 /sys/fs/cgroup/gabion/sbx-*/cgroup.procs) && beat; }
 soon find_inner || fail 'freeze: the command does not run'
 kill -TSTP "$pid"
 soon grep -q '^State:.T' "/proc/$pid/status" || fail 'freeze: gabion does not stop'
