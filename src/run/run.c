@@ -191,7 +191,6 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
                 .tty = o->tty,
                 .no_stdin = o->no_stdin,
                 .output_credit = OUTPUT_CREDIT,
-                .name = o->name,
                 .agent = o->agent,
                 .agent_bytes = o->agent_bytes,
                 .weaken = o->weaken,

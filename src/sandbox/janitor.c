@@ -52,10 +52,15 @@ static char stack[JANITOR_STACK] __attribute__((aligned(16)));
  * still privileged there can say so, which we are until the agent has its own, smaller set.
  */
 static int forbid_user_namespaces(void) {
-        int fd = sys_openat(AT_FDCWD, "/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC, 0);
+        int fd = sys_openat(AT_FDCWD, "/proc/sys/user/max_user_namespaces", O_RDWR | O_CLOEXEC, 0);
         long r = fd < 0 ? fd : sys_write(fd, "0", 1);
+        char now[2] = "";
 
+        if (r > 0)
+                r = SYS4(SYS_pread64, fd, now, sizeof(now), 0);
         (void) sys_close(fd);
+        if (r >= 0 && (now[0] != '0' || now[1] != '\n'))
+                return -EBADE; /* written, but not in force */
         return r < 0 ? (int) r : 0;
 }
 

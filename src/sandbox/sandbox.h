@@ -71,7 +71,6 @@ struct sandbox_request {
         bool tty, no_stdin;
         uint16_t rows, columns;
         uint32_t output_credit;
-        const char *name;  /* for people; may be NULL */
         const void *agent; /* the agent's ELF image */
         size_t agent_bytes;
         enum sandbox_weaken weaken;
