@@ -15,6 +15,7 @@ OWNERS = {
     "seccomp.h": r"(src/seccomp/|tools/).*gen[^/]*\.[ch]$",  # the generator, which runs at build time only
     "sha2.h": r"src/base/",
     "sodium.h": r"src/sign/",
+    "llhttp.h": r"src/http/",
     "cmocka.h": r"$^",
 }
 PUBLIC = {"lib": "gabion.h"}  # the name strangers include; others: <component>.h

@@ -9,6 +9,7 @@ enum {
         HTTP_CHUNK_LINE_MAX = 256, /* bytes of a chunk-size line, extensions included */
         HTTP_TRAILERS_MAX = 32,    /* trailer lines, which are checked and dropped */
         HTTP_TRAILER_BYTES = 8192, /* of all trailer lines together */
+        HTTP_CHUNK_EXCESS = 16384, /* bytes of chunk framing beyond what the chunks' data justifies */
         HTTP_INTERIM_MAX = 8,      /* 1xx answers before the final one */
 
         HTTP_READ_HIGH = 64 * 1024,       /* a connection stops reading when so much waits to be looked at */
