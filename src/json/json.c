@@ -250,6 +250,10 @@ bool json_is_array(const struct json *j) {
         return j && json_typeof(tree_raw(j)) == JSON_ARRAY;
 }
 
+bool json_is_null(const struct json *j) {
+        return j && json_typeof(tree_raw(j)) == JSON_NULL;
+}
+
 int json_text(const struct json *j, bool pretty, char **ret, struct err *err) {
         size_t flags = pretty ? JSON_INDENT(2) : JSON_COMPACT | JSON_SORT_KEYS;
         char *text = j ? json_dumps(tree_raw(j), flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;

@@ -54,6 +54,7 @@ size_t json_len(const struct json *arr); /* elements of an array, members of an 
 struct json *json_at(const struct json *arr, size_t i);
 bool json_is_object(const struct json *j);
 bool json_is_array(const struct json *j);
+bool json_is_null(const struct json *j); /* the value null; an absent one is not */
 
 /* Canonical text: sorted keys, no spaces. Pretty: two spaces of indent, keys as set. Reals have 15 digits. The caller
  * frees *ret. */
