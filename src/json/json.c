@@ -202,6 +202,10 @@ void json_add_str(struct json *arr, const char *s) {
         put(arr, NULL, string(s));
 }
 
+void json_add_int(struct json *arr, int64_t v) {
+        put(arr, NULL, tree_of(json_integer(v)));
+}
+
 void json_set_int(struct json *obj, const char *key, int64_t v) {
         put(obj, key, tree_of(json_integer(v)));
 }
@@ -246,12 +250,12 @@ bool json_is_object(const struct json *j) {
         return j && json_typeof(tree_raw(j)) == JSON_OBJECT;
 }
 
-bool json_is_array(const struct json *j) {
-        return j && json_typeof(tree_raw(j)) == JSON_ARRAY;
-}
-
 bool json_is_null(const struct json *j) {
         return j && json_typeof(tree_raw(j)) == JSON_NULL;
+}
+
+bool json_is_array(const struct json *j) {
+        return j && json_typeof(tree_raw(j)) == JSON_ARRAY;
 }
 
 int json_text(const struct json *j, bool pretty, char **ret, struct err *err) {
