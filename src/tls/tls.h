@@ -1,6 +1,7 @@
 /*
  * tls.h - TLS for the egress proxy: whose name a ClientHello carries, a local CA with leaves on demand, and
- * bufferevents for both sides of an opened connection. The only includer of OpenSSL; nobody else sees its types.
+ * bufferevents for both sides of an opened connection. The only includer of OpenSSL; nobody else sees its types. The
+ * process must ignore SIGPIPE, because OpenSSL writes to sockets with write().
  */
 #pragma once
 
