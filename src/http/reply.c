@@ -202,7 +202,8 @@ int http_hand_over(struct http_conn *c, unsigned status, const struct buf *lines
 
         if (r < 0)
                 return r;
-        if (c->reply != CONN_REPLY_NONE || (c->state == CONN_REQUEST && head->body != HTTP_BODY_NONE))
+        if (c->reply != CONN_REPLY_NONE ||
+            (c->state == CONN_REQUEST && (head->body == HTTP_BODY_CHUNKED || head->length > 0)))
                 return err_set(err, -EBUSY, ERR_INTERNAL, "request not whole, or answered");
         c->how = HTTP_BODY_NONE;
         c->last = false;
