@@ -9,10 +9,7 @@
 #include "base/own.h"
 #include "http/parser.h"
 
-enum {
-        CHUNK_ALLOWANCE = 16, /* bytes of framing that any chunk may have; beyond, twice its size pays for more */
-        PULL_MAX = 64 * 1024, /* of a body in one event */
-};
+enum { CHUNK_ALLOWANCE = 16 }; /* bytes of framing that any chunk may have; beyond, twice its size pays for more */
 
 static bool is_hex(char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
@@ -67,7 +64,7 @@ int http_pull(struct http_parser *p, struct evbuffer *in, struct evbuffer *body,
                 struct http_event ev;
                 int r;
 
-                (void) evbuffer_peek(in, PULL_MAX, NULL, &v, 1);
+                (void) evbuffer_peek(in, -1, NULL, &v, 1);
                 r = http_feed(p, v.iov_base, v.iov_len, &ev, err);
                 if (r < 0)
                         return r;

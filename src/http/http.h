@@ -81,8 +81,8 @@ int http_feed(struct http_parser *p, const void *bytes, size_t n, struct http_ev
 /* The same from an evbuffer: drains what is used and moves body bytes to the end of body; event.n says how many. */
 int http_pull(struct http_parser *p, struct evbuffer *in, struct evbuffer *body, struct http_event *ret,
               struct err *err);
-/* The peer will send no more. 0: fine between messages (HTTP_EV_MORE), or this was the end of a response without a
- * length (HTTP_EV_END). -EPROTO: truncated. */
+/* The peer will send no more, and http_feed() said HTTP_EV_MORE. 0: fine between messages (HTTP_EV_MORE), or this was
+ * the end of a response without a length (HTTP_EV_END). -EPROTO: truncated. */
 int http_eof(struct http_parser *p, struct http_event *ret, struct err *err);
 /* From HTTP_EV_HEAD until http_parser_next(). */
 const struct http_head *http_parser_head(const struct http_parser *p);
