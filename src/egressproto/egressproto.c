@@ -106,7 +106,7 @@ bool egp_n_fds(const struct egp_message *m, size_t n) {
         case EGP_UPDATE:
                 return n == 1;
         case EGP_READY:
-                return n == (m->with_certificate ? 2 : 0);
+                return n == (m->with_certificate ? 2 : 1);
         case EGP_REMOVE:
         case EGP_PING:
         case EGP_OK:

@@ -27,7 +27,7 @@ enum {
 /* Places of the descriptors in a message. */
 enum { EGP_ADD_TCP, EGP_ADD_DNS4, EGP_ADD_DNS6, EGP_ADD_DOCUMENT };
 enum { EGP_CONFIG_DOCUMENT, EGP_CONFIG_KEEP };
-enum { EGP_READY_CERTIFICATE, EGP_READY_KEEP };
+enum { EGP_READY_KEEP, EGP_READY_CERTIFICATE };
 
 enum egp_type {
         /* supervisor -> egress */
@@ -37,7 +37,7 @@ enum egp_type {
         EGP_REMOVE = 4, /* sandbox; EGP_OK follows the last record of that sandbox */
         EGP_PING = 5,
         /* egress -> supervisor */
-        EGP_READY = 32,  /* answers EGP_CONFIG; u8 1 if two memfds come along: CA certificate (PEM), and KEEP, opaque */
+        EGP_READY = 32,  /* answers EGP_CONFIG; memfd KEEP, opaque; u8 1: and the CA certificate (PEM) */
         EGP_OK = 33,     /* answers EGP_ADD, EGP_UPDATE, EGP_REMOVE, EGP_PING */
         EGP_FAILED = 34, /* answers any request: str text, for operators */
         EGP_RECORD = 35, /* request 0; one attempt as JSON, all bytes of the body */

@@ -23,6 +23,7 @@ static const struct egp_message samples[] = {
         { .type = EGP_REMOVE, .request = 4, .sandbox = SANDBOX },
         { .type = EGP_PING, .request = UINT32_MAX },
         { .type = EGP_READY, .request = 1, .with_certificate = true },
+        { .type = EGP_READY, .request = 1 },
         { .type = EGP_OK, .request = 2 },
         { .type = EGP_FAILED, .request = 3, .text = "document: policy: wrong" },
         { .type = EGP_RECORD, .record = "{}", .n_record = 2 },
@@ -99,7 +100,7 @@ static void values_out_of_range_are_neither_written_nor_read(void **state) {
 }
 
 static void descriptors_are_counted(void **state) {
-        static const uint8_t expected[] = { 1, 4, 1, 0, 0, 2, 0, 0, 0 };
+        static const uint8_t expected[] = { 1, 4, 1, 0, 0, 2, 1, 0, 0, 0 };
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
