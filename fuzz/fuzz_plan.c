@@ -53,5 +53,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         policy_default(&policy);
         if (policy_decode(doc, &policy, &err) == 0)
                 compile(&policy, data[size - 2], data[size - 1]);
+        policy_done(&policy);
         return 0;
 }

@@ -202,6 +202,10 @@ void json_add_str(struct json *arr, const char *s) {
         put(arr, NULL, string(s));
 }
 
+void json_add_int(struct json *arr, int64_t v) {
+        put(arr, NULL, tree_of(json_integer(v)));
+}
+
 void json_set_int(struct json *obj, const char *key, int64_t v) {
         put(obj, key, tree_of(json_integer(v)));
 }
@@ -244,6 +248,10 @@ struct json *json_at(const struct json *arr, size_t i) {
 
 bool json_is_object(const struct json *j) {
         return j && json_typeof(tree_raw(j)) == JSON_OBJECT;
+}
+
+bool json_is_null(const struct json *j) {
+        return j && json_typeof(tree_raw(j)) == JSON_NULL;
 }
 
 bool json_is_array(const struct json *j) {

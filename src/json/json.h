@@ -44,6 +44,7 @@ void json_set_bool(struct json *obj, const char *key, bool v);
 void json_set_real(struct json *obj, const char *key, double v);
 void json_add(struct json *arr, struct json *value); /* takes value */
 void json_add_str(struct json *arr, const char *s);
+void json_add_int(struct json *arr, int64_t v);
 
 /* Reading; NULL or the default when absent or of another type. Borrowed. */
 struct json *json_get(const struct json *obj, const char *key);
@@ -54,6 +55,7 @@ size_t json_len(const struct json *arr); /* elements of an array, members of an 
 struct json *json_at(const struct json *arr, size_t i);
 bool json_is_object(const struct json *j);
 bool json_is_array(const struct json *j);
+bool json_is_null(const struct json *j);
 
 /* Canonical text: sorted keys, no spaces. Pretty: two spaces of indent, keys as set. Reals have 15 digits. The caller
  * frees *ret. */

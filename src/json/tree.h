@@ -7,6 +7,7 @@
 
 #undef json_is_object /* macros of jansson with the names of our functions */
 #undef json_is_array
+#undef json_is_null
 
 struct err;
 struct json;

@@ -15,6 +15,7 @@ static int policy_of(const char *text, struct policy *p, struct err *err) {
         CLEANUP(json_freep) struct json *doc = NULL;
         int r = 0;
 
+        policy_done(p); /* of the run before */
         policy_default(p);
         if (text)
                 r = json_parse("policy", text, strlen(text), &doc, err);

@@ -18,6 +18,7 @@
 #include "json/json.h"
 #include "policy/limits.h"
 #include "policy/mount.h"
+#include "policy/net_rules.h"
 #include "policy/policy.h"
 
 enum { LIMIT_TEXT = 64, SHOWN = 40 };
@@ -114,19 +115,6 @@ static int refuse(const struct field_ctx *ctx, const struct json *value, void *a
         return asks_for_nothing(value) ? 0 : field_error(ctx, err, "not available in this build");
 }
 
-static int refuse_egress(const struct field_ctx *ctx, const struct json *value, void *at, struct err *err) {
-        (void) at;
-        if (asks_for_nothing(value))
-                return 0;
-        return field_error(ctx, err, "egress is not available in this build; every connection is denied");
-}
-
-static int decode_net_default(const struct field_ctx *ctx, const struct json *value, void *at, struct err *err) {
-        (void) value;
-        (void) at;
-        return only(ctx, "deny", ": egress is not available in this build", err);
-}
-
 static int decode_packages_mode(const struct field_ctx *ctx, const struct json *value, void *at, struct err *err) {
         (void) value;
         (void) at;
@@ -137,18 +125,6 @@ static int decode_storage(const struct field_ctx *ctx, const struct json *value,
         (void) value;
         (void) at;
         return only(ctx, "memory", " in this build", err);
-}
-
-static int decode_network(const struct field_ctx *ctx, const struct json *value, void *at, struct err *err) {
-        static const struct field fields[] = {
-                { .key = "default", .type = FIELD_ANY, .decode = decode_net_default },
-                { .key = "allow", .type = FIELD_ANY, .decode = refuse_egress },
-                { .key = "deny", .type = FIELD_ANY, .decode = refuse_egress },
-                { .key = "budget", .type = FIELD_ANY, .decode = refuse_egress },
-                { .key = "publish", .type = FIELD_ANY, .decode = refuse_egress },
-        };
-
-        return field_decode(ctx, value, fields, ARRAY_SIZE(fields), at, err);
 }
 
 static int decode_packages(const struct field_ctx *ctx, const struct json *value, void *at, struct err *err) {
@@ -276,7 +252,7 @@ static const struct field policy_fields[] = {
         { .key = "template", .type = FIELD_ANY, .offset = AT(template), .decode = decode_template },
         { .key = "user", .type = FIELD_ANY, .offset = AT(user), .decode = decode_user },
         { .key = "filesystem", .type = FIELD_OBJECT, .decode = decode_filesystem },
-        { .key = "network", .type = FIELD_OBJECT, .decode = decode_network },
+        { .key = "network", .type = FIELD_OBJECT, .offset = AT(net), .decode = net_decode },
         { .key = "packages", .type = FIELD_OBJECT, .decode = decode_packages },
         { .key = "secrets", .type = FIELD_ANY, .decode = refuse },
         { .key = "limits", .type = FIELD_OBJECT, .offset = AT(limits), .decode = decode_limits },
@@ -286,26 +262,68 @@ static const struct field policy_fields[] = {
 };
 #undef AT
 
-int policy_decode_at(const struct field_ctx *ctx, const struct json *doc, struct policy *p, struct err *err) {
-        AUTO_FREE struct policy *copy = malloc(sizeof(*copy));
-        const struct field_ctx file = { .what = ctx->what }; /* what concerns several members has no line */
-        struct err why;
-        int r;
+/* A ceiling is compared by its network alone; what else it said would be ignored. */
+static const struct field net_fields[] = {
+        { .key = "version", .type = FIELD_ANY, .required = true, .decode = decode_version },
+        { .key = "name", .type = FIELD_ANY, .offset = offsetof(struct policy, name), .decode = decode_name },
+        { .key = "network", .type = FIELD_OBJECT, .offset = offsetof(struct policy, net), .decode = net_decode },
+};
+
+int policy_copy(const struct policy *of, struct policy **ret, struct err *err) {
+        CLEANUP(policy_freep) struct policy *copy = malloc(sizeof(*copy));
 
         if (!copy)
-                return err_set(err, -ENOMEM, ERR_INTERNAL, "decode policy");
-        *copy = *p;
-        r = field_decode(ctx, doc, policy_fields, ARRAY_SIZE(policy_fields), copy, err);
+                return err_set(err, -ENOMEM, ERR_INTERNAL, "policy");
+        *copy = *of;
+        copy->net = NULL; /* for the case that the next line fails */
+        if (net_clone(of->net, &copy->net) < 0)
+                return err_set(err, -ENOMEM, ERR_INTERNAL, "policy");
+        *ret = TAKE_PTR(copy);
+        return 0;
+}
+
+void policy_move(struct policy *to, struct policy *from) {
+        policy_done(to);
+        *to = *from;
+        from->net = NULL;
+}
+
+void policy_freep(struct policy **p) {
+        if (*p)
+                policy_done(*p);
+        free(*p);
+}
+
+typedef int (*check_fn)(const struct policy *p, struct err *err);
+
+static int decode_table(const struct field_ctx *ctx, const struct json *doc, const struct field *fields, size_t n,
+                        check_fn check, struct policy *p, struct err *err) {
+        CLEANUP(policy_freep) struct policy *copy = NULL;
+        const struct field_ctx file = { .what = ctx->what }; /* what concerns several members has no line */
+        struct err why;
+        int r = policy_copy(p, &copy, err);
+
         if (r < 0)
                 return r;
-        if (policy_check(copy, &why) < 0)
+        r = field_decode(ctx, doc, fields, n, copy, err);
+        if (r < 0)
+                return r;
+        if (check(copy, &why) < 0)
                 return field_error(&file, err, "%s", why.msg);
-        *p = *copy;
+        policy_move(p, copy);
         return 0;
+}
+
+int policy_decode_at(const struct field_ctx *ctx, const struct json *doc, struct policy *p, struct err *err) {
+        return decode_table(ctx, doc, policy_fields, ARRAY_SIZE(policy_fields), policy_check_parts, p, err);
+}
+
+int policy_decode_net_at(const struct field_ctx *ctx, const struct json *doc, struct policy *p, struct err *err) {
+        return decode_table(ctx, doc, net_fields, ARRAY_SIZE(net_fields), policy_check_parts, p, err);
 }
 
 int policy_decode(const struct json *doc, struct policy *p, struct err *err) {
         const struct field_ctx ctx = { .what = "policy" };
 
-        return policy_decode_at(&ctx, doc, p, err);
+        return decode_table(&ctx, doc, policy_fields, ARRAY_SIZE(policy_fields), policy_check, p, err);
 }

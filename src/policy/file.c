@@ -104,16 +104,18 @@ static int absolute_sources(const struct field_ctx *ctx, struct policy *p, struc
         return 0;
 }
 
-int policy_read_file(const char *path, struct policy *p, struct err *err) {
+typedef int (*decode_fn)(const struct field_ctx *ctx, const struct json *doc, struct policy *p, struct err *err);
+
+static int read_policy(const char *path, decode_fn decode, struct policy *p, struct err *err) {
         CLEANUP(json_lines_freep) struct json_lines *lines = NULL;
         CLEANUP(json_freep) struct json *doc = NULL;
-        AUTO_FREE struct policy *copy = malloc(sizeof(*copy));
+        CLEANUP(policy_freep) struct policy *copy = NULL;
         AUTO_FREE char *text = malloc(POLICY_FILE_BYTES + 1);
         struct field_ctx ctx = { .what = path };
         struct err why;
         int r;
 
-        if (!copy || !text)
+        if (!text)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "read policy");
         r = read_text(&ctx, text, POLICY_FILE_BYTES + 1, err);
         if (r < 0)
@@ -124,17 +126,27 @@ int policy_read_file(const char *path, struct policy *p, struct err *err) {
                 r = json_parse_yaml(path, text, (size_t) r, &doc, &lines, err);
         if (r < 0)
                 return r;
-        *copy = *p;
+        r = policy_copy(p, &copy, err);
+        if (r < 0)
+                return r;
         ctx.lines = lines;
-        r = policy_decode_at(&ctx, doc, copy, err);
+        r = decode(&ctx, doc, copy, err);
         if (r < 0)
                 return r;
         ctx.lines = NULL;
         r = absolute_sources(&ctx, copy, err);
         if (r < 0)
                 return r;
-        if (policy_check(copy, &why) < 0) /* the directory's name is part of the sources now */
+        if (policy_check_parts(copy, &why) < 0) /* the directory's name is part of the sources now */
                 return field_error(&ctx, err, "%s", why.msg);
-        *p = *copy;
+        policy_move(p, copy);
         return 0;
+}
+
+int policy_read_file(const char *path, struct policy *p, struct err *err) {
+        return read_policy(path, policy_decode_at, p, err);
+}
+
+int policy_read_net_file(const char *path, struct policy *p, struct err *err) {
+        return read_policy(path, policy_decode_net_at, p, err);
 }

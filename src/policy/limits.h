@@ -43,6 +43,23 @@
 #define POLICY_IO_MAX (1024 * POLICY_G)
 #define POLICY_IO_DEFAULT (256 * POLICY_M)
 
+/* network.budget */
+#define POLICY_CONNECTIONS_MAX 65536
+#define POLICY_CONNECTIONS_DEFAULT 256
+
+#define POLICY_RATE_MAX 100000
+#define POLICY_RATE_DEFAULT 100
+
+#define POLICY_BYTES_OUT_MIN POLICY_K
+#define POLICY_BYTES_OUT_MAX (1024 * POLICY_G)
+#define POLICY_BYTES_OUT_DEFAULT POLICY_G
+
+#define POLICY_NAMES_MAX 131070 /* what fits 198.18.0.0/15, where the answers are */
+#define POLICY_NAMES_DEFAULT 1000
+
+/* Rules, ports, methods and paths of one policy together: two policies must fit an egress document (JSON_NODES). */
+#define POLICY_NET_PARTS 4096
+
 struct err;
 struct policy_limits;
 

@@ -132,15 +132,5 @@ bool policy_net_is_public(const struct policy *p);
  */
 struct json *policy_net_json(const struct policy *p);
 
-/* --- the command line (shared by run, plan, explain) --- */
-
-/* --net none|packages|public|FILE replaces the network part. FILE: a policy file with version, name and network only.
- */
-int policy_net_flag_net(struct policy *p, const char *text, struct err *err);
-/* --allow HOST[:PORT], ADDRESS[:PORT], CIDR[:PORT], IPv6 in brackets with a port; without a port 80 and 443. Appends.
- */
-int policy_net_flag_allow(struct policy *p, const char *text, struct err *err);
-/* --ceiling FILE into *ret (policy_default() first): version, name and network only, since nothing else is compared. */
-int policy_read_ceiling(const char *path, struct policy *ret, struct err *err);
-/* --resolve NAME:PORT=ADDRESS:PORT */
-int policy_net_flag_resolve(const char *text, struct policy_resolve *ret, struct err *err);
+/* Where the rules of preset packages come from, a list of strings for people. NULL: no memory. */
+struct json *policy_net_notes(const struct policy *p);

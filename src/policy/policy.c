@@ -18,6 +18,7 @@
 #include "policy/decode.h"
 #include "policy/limits.h"
 #include "policy/mount.h"
+#include "policy/net_rules.h"
 #include "policy/units.h"
 
 static const char *const tiers[] = { "ns", "gvisor", "microvm" };
@@ -45,6 +46,11 @@ void policy_default(struct policy *p) {
                 .io_bytes_per_s = POLICY_IO_DEFAULT,
         };
         p->syscalls = POLICY_SYSCALLS_AGENT;
+        p->net = NULL;
+}
+
+void policy_done(struct policy *p) {
+        p->net = net_free(p->net);
 }
 
 bool policy_is_name(const char *s) {
@@ -70,7 +76,7 @@ static int check_mounts(const struct policy *p, struct err *err) {
         return 0;
 }
 
-int policy_check(const struct policy *p, struct err *err) {
+int policy_check_parts(const struct policy *p, struct err *err) {
         int r;
 
         if (!policy_is_name(p->name))
@@ -84,7 +90,23 @@ int policy_check(const struct policy *p, struct err *err) {
         if (p->user > POLICY_USER_ROOT || p->syscalls > POLICY_SYSCALLS_DEBUG)
                 return err_set(err, -EINVAL, ERR_INVALID, "user or syscalls: no such value");
         r = policy_limits_check(&p->limits, err);
-        return r < 0 ? r : check_mounts(p, err);
+        if (r == 0)
+                r = check_mounts(p, err);
+        return r == 0 && p->net ? net_check(p->net, err) : r;
+}
+
+/* Nobody may take an unexpanded preset for what it stands for. */
+static int check_expanded(const struct policy *p, struct err *err) {
+        if (p->net && p->net->packages)
+                return err_set(err, -EINVAL, ERR_INVALID,
+                               "network.preset: packages is not expanded here; list the hosts");
+        return 0;
+}
+
+int policy_check(const struct policy *p, struct err *err) {
+        int r = policy_check_parts(p, err);
+
+        return r < 0 ? r : check_expanded(p, err);
 }
 
 static struct json *limits_json(const struct policy_limits *l) {
@@ -121,17 +143,19 @@ static struct json *filesystem_json(const struct policy *p) {
 }
 
 int policy_canonical(const struct policy *p, char **ret, struct err *err) {
-        CLEANUP(json_freep) struct json *j = json_new_object();
-        struct json *network = json_new_object();
+        CLEANUP(json_freep) struct json *j = NULL;
+        int r = check_expanded(p, err);
 
+        if (r < 0)
+                return r;
+        j = json_new_object();
         json_set_int(j, "version", 1);
         json_set_str(j, "name", p->name);
         json_set_str(j, "tier", policy_tier_name(p->tier));
         json_set_str(j, "template", p->template);
         json_set_str(j, "user", policy_user_name(p->user));
         json_set(j, "filesystem", filesystem_json(p));
-        json_set_str(network, "default", "deny");
-        json_set(j, "network", network);
+        json_set(j, "network", policy_net_json(p));
         json_set(j, "limits", limits_json(&p->limits));
         json_set_str(j, "syscalls", policy_syscalls_name(p->syscalls));
         return json_text(j, false, ret, err);

@@ -9,6 +9,7 @@
 
 struct err;
 struct json;
+struct policy_net; /* net.h */
 
 enum {
         POLICY_NAME = 64,
@@ -47,27 +48,34 @@ struct policy {
         size_t n_mounts;
         struct policy_limits limits;
         enum policy_syscalls syscalls;
+        struct policy_net *net; /* owned; NULL: no network */
 };
 
-/* The hardened default: what `gabion run` uses when nobody says anything. */
+/* The hardened default: what `gabion run` uses when nobody says anything. Overwrites: a used policy needs policy_done()
+ * first. */
 void policy_default(struct policy *p);
+/* Frees what is inside; of a policy that was copied by assignment, only one copy may be done. */
+void policy_done(struct policy *p);
 
 /*
- * Overlays the members of a decoded document on *p; a list of mounts replaces the one before. Unknown keys, wrong types
- * and values out of range fail with "policy: key: what is allowed". Parts of the schema that this build cannot enforce
- * are refused, never ignored. Ends with policy_check(). On failure *p is unchanged.
+ * Overlays the members of a decoded document on *p; a list of mounts, and the network as a whole, replace the one
+ * before. Unknown keys, wrong types and values out of range fail with "policy: key: what is allowed". Parts of the
+ * schema that this build cannot enforce are refused, never ignored. Ends with policy_check(). On failure *p is
+ * unchanged.
  */
 int policy_decode(const struct json *doc, struct policy *p, struct err *err);
 
 /* The same from a YAML file (JSON if its name ends in .json): a regular file of at most POLICY_FILE_BYTES. Messages
- * begin with "FILE:LINE:". Mount sources become absolute. */
+ * begin with "FILE:LINE:". Mount sources become absolute. A preset still has to be expanded (net.h). */
 int policy_read_file(const char *path, struct policy *p, struct err *err);
+/* The same, but of a file that may have version, name and network only: a ceiling, or what --net names. */
+int policy_read_net_file(const char *path, struct policy *p, struct err *err);
 
 /* Everything again, on the finished struct, however it was made (file, command line): mounts against each other,
  * targets, ranges, and what this build can enforce. To be called last. */
 int policy_check(const struct policy *p, struct err *err);
 
-/* The canonical JSON of the effective policy. The caller frees *ret. */
+/* The canonical JSON of the effective policy; -EINVAL while a preset is not expanded. The caller frees *ret. */
 int policy_canonical(const struct policy *p, char **ret, struct err *err);
 int policy_hash(const struct policy *p, char dst[HASH_TEXT], struct err *err);
 

@@ -141,32 +141,6 @@ static void fixed_choices_are_listed(void **state) {
         says("version: 1\nfilesystem:\n  storage: 5", "p.yaml:3: filesystem.storage: must be a string");
 }
 
-static void egress_is_refused(void **state) {
-        static const char tail[] = ": egress is not available in this build; every connection is denied";
-        static const char *const keys[] = { "allow: [{host: a.example, ports: [443]}]",
-                                            "deny: [{host: a.example}]",
-                                            "budget: {connections: 1}",
-                                            "publish: [{port: 1}]",
-                                            "allow: all",
-                                            "publish:" };
-
-        (void) state;
-        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-                char yaml[128], want[160];
-
-                (void) snprintf(yaml, sizeof(yaml), "version: 1\nnetwork:\n  %s\n", keys[i]);
-                (void) snprintf(want, sizeof(want), "p.yaml:3: network.%.*s%s", (int) strcspn(keys[i], ":"), keys[i],
-                                tail);
-                says(yaml, want);
-        }
-        says("version: 1\nnetwork:\n  default: allow", "p.yaml:3: network.default: 'allow' is not available: "
-                                                       "egress is not available in this build; allowed: deny");
-        says("version: 1\nnetwork:\n  default: true", "p.yaml:3: network.default: must be a string");
-        says("version: 1\nnetwork: deny", "p.yaml:2: network: must be a mapping (key: value)");
-        says("version: 1\nnetwork: {alow: []}",
-             "p.yaml:2: network.alow: unknown key; did you mean 'allow'? allowed: default allow deny budget publish");
-}
-
 static void parts_that_are_not_built_are_refused_by_name(void **state) {
         (void) state;
         says("version: 1\nsecrets: [{name: K}]", "p.yaml:2: secrets: not available in this build");
@@ -174,6 +148,8 @@ static void parts_that_are_not_built_are_refused_by_name(void **state) {
         says("version: 1\nmonitor: {on_drift: freeze}", "p.yaml:2: monitor: not available in this build");
         says("version: 1\nmonitor: off", "p.yaml:2: monitor: not available in this build");
         says("version: 1\nsecrets:", "p.yaml:2: secrets: not available in this build");
+        says("version: 1\nnetwork:\n  publish: [{port: 1}]", "p.yaml:3: network.publish: not available in this build");
+        says("version: 1\nnetwork: {publish: }", "p.yaml:2: network.publish: not available in this build");
         says("version: 1\nfilesystem: {watch: [/out]}", "p.yaml:2: filesystem.watch: not available in this build");
         says("version: 1\npackages:\n  mode: gateway",
              "p.yaml:3: packages.mode: 'gateway' is not available in this build; allowed: off");
@@ -306,7 +282,6 @@ int main(void) {
                 cmocka_unit_test(tiers_are_never_downgraded),
                 cmocka_unit_test(names_are_plain),
                 cmocka_unit_test(fixed_choices_are_listed),
-                cmocka_unit_test(egress_is_refused),
                 cmocka_unit_test(parts_that_are_not_built_are_refused_by_name),
                 cmocka_unit_test(values_that_ask_for_nothing_pass),
                 cmocka_unit_test(limits_are_ranged_and_named),
