@@ -71,9 +71,19 @@ struct sandbox_request {
         bool tty, no_stdin;
         uint16_t rows, columns;
         uint32_t output_credit;
+        struct netns *net; /* taken from a pool; NULL: it is made now, if the plan has a network */
         const void *agent; /* the agent's ELF image */
         size_t agent_bytes;
         enum sandbox_weaken weaken;
+};
+
+/* A network namespace, and the sockets that were made in it; each -1 if not there (any more). */
+struct netns {
+        int ns_fd;
+        int route_fd, filter_fd;           /* netlink: addresses, routes; rules */
+        int socket_fds[PLAN_NET_SOCKETS];  /* what egress gets */
+        int canary_fds[PLAN_NET_CANARIES]; /* one attempt each */
+        uint64_t inodes[PLAN_NET_SOCKETS]; /* of socket_fds, when they are with egress */
 };
 
 struct sandbox {
@@ -95,6 +105,7 @@ struct sandbox {
         int listener_fd;       /* refused calls; -1 = none */
         int root_fd;           /* the root tmpfs, for its free space */
         int proc_fd;           /* the host's /proc, O_PATH */
+        struct netns net;      /* all -1 without a network */
         int64_t time_offset_s; /* monotonic and boot time inside start from this */
         struct buf out;        /* frames not yet written to control_fd */
         struct ap_ready ready;
@@ -123,6 +134,10 @@ uint32_t sandbox_host_uid(const struct sandbox *sb, uint32_t inside);
 
 /* The same id as the machine counts it: rootless, the supervisor's own numbers are those of a user namespace. */
 uint64_t sandbox_real_uid(uint64_t supervisor_id);
+
+/* Network: closes our copies of what egress has now; and makes new ones after egress' death. */
+void sandbox_net_handed_over(struct sandbox *sb);
+int sandbox_net_listen(struct sandbox *sb, const struct plan *plan, struct err *err);
 
 /* Bytes used on the sandbox's tmpfs, and whether it is full. */
 int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full);
