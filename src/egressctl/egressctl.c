@@ -336,6 +336,12 @@ int egressctl_remove(struct egressctl *e, const char *sandbox, struct err *err) 
         return request(e, &m, sandbox, NULL, 0, err);
 }
 
+int egressctl_ping(struct egressctl *e, struct err *err) {
+        struct egp_message m = { .type = EGP_PING };
+
+        return request(e, &m, "", NULL, 0, err);
+}
+
 int egressctl_fd(const struct egressctl *e) {
         return e->fd;
 }

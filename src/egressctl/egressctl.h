@@ -47,6 +47,9 @@ int egressctl_update(struct egressctl *e, const char *sandbox, const char *docum
 /* Returns after the last record of that sandbox. */
 int egressctl_remove(struct egressctl *e, const char *sandbox, struct err *err);
 
+/* Waits until everything that happened before has been said. */
+int egressctl_ping(struct egressctl *e, struct err *err);
+
 /* Readable: call egressctl_serve(). -1: it has died. */
 int egressctl_fd(const struct egressctl *e);
 /* Takes what is there. 0, or -EPIPE with the reason when the process has ended (once). */

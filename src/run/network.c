@@ -65,15 +65,15 @@ static void on_record(void *arg, const char *text, size_t len) {
         /* Written again by us: what egress sends may be an attacker's, the log's lines are always whole documents. */
         if (json_parse("record", text, len, &record, &e) < 0 || json_text(record, false, &line, &e) < 0)
                 return;
+        decision = json_get_str(record, "decision");
         if (!n->loop) {
-                n->canaries++;
+                n->canaries += decision && str_eq(decision, "deny");
                 return;
         }
         if (n->log.fd >= 0 && netlog_add(&n->log, line, strlen(line)) < 0 && !n->log_failed) {
                 n->log_failed = true;
                 (void) dprintf(STDERR_FILENO, "gabion: egress log %s: it cannot be written\n", n->log.path);
         }
-        decision = json_get_str(record, "decision");
         if (decision && str_eq(decision, "deny"))
                 denial_take(n, record);
 }
@@ -104,6 +104,7 @@ static int hand_over(struct network *n, struct err *err) {
         int r = egressctl_add(n->egress, n->sb->id, n->sb->net.socket_fds, n->document, err);
 
         sandbox_net_handed_over(n->sb);
+        n->sb->egress_pid = egressctl_pid(n->egress);
         return r;
 }
 
@@ -115,8 +116,17 @@ int network_add(struct network *n, const struct plan *plan, struct sandbox *sb, 
         return hand_over(n, err);
 }
 
-void network_release(struct network *n, struct loop *l) {
+int network_release(struct network *n, struct loop *l, struct err *err) {
+        enum { RECORDED = PLAN_NET_CANARIES - 1 }; /* one of them is refused by the kernel alone */
+        int r = n->egress ? egressctl_ping(n->egress, err) : 0;
+
+        if (r == 0 && n->egress && n->canaries < RECORDED)
+                r = err_set(
+                        err, -EBADE, ERR_DENIED,
+                        "control network records is not in force: %u of %d refusals were recorded; nothing was started",
+                        n->canaries, RECORDED);
         n->loop = l;
+        return r;
 }
 
 int network_fd(const struct network *n) {

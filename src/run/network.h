@@ -25,7 +25,7 @@ struct network {
         struct loop *loop; /* who hears of denials; NULL until the command is released */
         struct buf certificates;
         char *document;    /* what egress was told about the sandbox */
-        unsigned canaries; /* records that came before */
+        unsigned canaries; /* records of refusals that came before */
         unsigned restarts;
         uint64_t started_ns, again_ns; /* again: when to try a new process; 0 = none is due */
         bool log_failed;
@@ -38,8 +38,8 @@ int certificates_make(struct network *n, struct plan *plan, struct err *err);
 const char *const *certificates_env(const struct plan *plan, const char *const *env);
 /* Hands the sandbox's listeners over. */
 int network_add(struct network *n, const struct plan *plan, struct sandbox *sb, struct err *err);
-/* The command starts: from now on records are its own. */
-void network_release(struct network *n, struct loop *l);
+/* The command is about to start: from now on records are its own. Fails if what was tried before was not recorded. */
+int network_release(struct network *n, struct loop *l, struct err *err);
 /* For a poll loop: what to wait for (-1 = nothing), until when, and what to do then. */
 int network_fd(const struct network *n);
 uint64_t network_due_ns(const struct network *n); /* UINT64_MAX: never */

@@ -157,6 +157,8 @@ static int serve(const struct run_options *o, const struct plan *plan, struct sa
 
         if (r == 0)
                 r = evidence_read_early(plan, sb, &ev, err);
+        if (r == 0)
+                r = evidence_canary(plan, sb, &ev, err);
 
         if (r == 0 || (o->unchecked && sandbox_is_twin()))
                 r = sandbox_wait(sb, err);
@@ -169,10 +171,11 @@ static int serve(const struct run_options *o, const struct plan *plan, struct sa
         if (r == 0)
                 r = evidence_give(o, plan, sb, &ev, evidence_fd, ret, err);
         if (r == 0)
+                r = network_release(net, &l, err);
+        if (r == 0)
                 r = sandbox_release(sb, err);
         if (r < 0)
                 return r;
-        network_release(net, &l);
         (void) sandbox_sweep(sb); /* others' leftovers, while the command starts */
         l.raw = o->tty && tty_raw();
         r = loop_run(&l, err);

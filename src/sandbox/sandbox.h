@@ -97,7 +97,7 @@ struct sandbox {
         struct cgroup cgroup;
         struct cgroup_limits cgroup_limits;
         bool has_cgroup;
-        pid_t janitor_pid, agent_pid, command_pid; /* as the supervisor sees them; 0 = none */
+        pid_t janitor_pid, agent_pid, command_pid, egress_pid; /* as the supervisor sees them; 0 = none */
         int agent_pidfd;
         int control_fd;        /* the agent's frames; non-blocking */
         int gate_fd;           /* AP_READY arrives here */
@@ -138,6 +138,15 @@ uint64_t sandbox_real_uid(uint64_t supervisor_id);
 /* Network: closes our copies of what egress has now; and makes new ones after egress' death. */
 void sandbox_net_handed_over(struct sandbox *sb);
 int sandbox_net_listen(struct sandbox *sb, const struct plan *plan, struct err *err);
+
+/*
+ * Reads interfaces, addresses, routes and rules back from the kernel, now, and compares them with the plan, which has a
+ * network. 0; or negative with the first difference in *err, and the name of the control in *ret_control.
+ */
+int sandbox_net_verify(const struct sandbox *sb, const struct plan *plan, const char **ret_control, struct err *err);
+
+/* Tries what must be refused, from the sandbox's namespace; once, when egress has the listeners. */
+int sandbox_net_canary(struct sandbox *sb, const struct plan *plan, struct err *err);
 
 /* Bytes used on the sandbox's tmpfs, and whether it is full. */
 int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full);
