@@ -5,6 +5,7 @@
 
 struct err;
 struct json;
+struct policy;
 struct run_options;
 
 enum { CLI_OWN_ERROR = 125 };
@@ -16,6 +17,7 @@ enum { CLI_OWN_ERROR = 125 };
 int cmd_run(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_policy(int argc, char **argv);
+int cmd_policy_explain(int argc, char **argv);
 int cmd_prove(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
@@ -35,6 +37,11 @@ const char *cli_env(const char *name);
 /* Reads the words of `run` and `plan` into options that point into argv and static storage. *ret_json: NULL = no,
  * "" = standard output, else a file. Returns -1 to go on, or an exit code (help shown, error said). */
 int cli_run_options(int argc, char **argv, struct run_options *ret, const char **ret_json);
+
+/* Replaces preset packages by the registries of this machine; before policy_check(). */
+int cli_policy_expand(struct policy *p, struct err *err);
+/* One rule of the network on one line, without its end. */
+void cli_print_rule(const struct json *rule);
 
 /* Prints a document as an outline for people, or as JSON. */
 int cli_print(const struct json *doc, bool as_json);

@@ -2,7 +2,7 @@
  * plan and explain), preset packages, and the fields of the E2B protocol. */
 #pragma once
 
-#include <stdint.h>
+#include <stdbool.h>
 
 struct err;
 struct json;
@@ -33,3 +33,9 @@ int policy_net_flag_allow(struct policy *p, const char *text, struct err *err);
 int policy_read_ceiling(const char *path, struct policy *ret, struct err *err);
 /* --resolve NAME:PORT=ADDRESS:PORT */
 int policy_net_flag_resolve(const char *text, struct policy_resolve *ret, struct err *err);
+
+/* --- the E2B protocol --- */
+
+/* `network` of a request (NULL: absent) and allow_internet_access replace the network part; allowOut beats denyOut, as
+ * there. Members about connections to the sandbox are left to whoever serves those. */
+int policy_net_from_e2b(struct policy *p, const struct json *network, bool internet, struct err *err);

@@ -160,8 +160,11 @@ int net_add(struct policy_net *net, bool allow, struct net_rule *rule, struct er
 }
 
 int net_note(struct policy_net *net, const char *text) {
-        char **more = net->n_notes < NOTES ? reallocarray(net->notes, net->n_notes + 1, sizeof(*more)) : NULL;
+        char **more;
 
+        if (net->n_notes >= NOTES)
+                return 0;
+        more = reallocarray(net->notes, net->n_notes + 1, sizeof(*more));
         if (!more)
                 return -ENOMEM;
         net->notes = more;

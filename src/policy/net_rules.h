@@ -50,6 +50,7 @@ bool net_is_idle(const struct policy_net *net);
 int net_check(const struct policy_net *net, struct err *err);
 /* Takes the contents of *rule if it succeeds. Without ports, an allow rule gets 80 and 443, a deny rule every port. */
 int net_add(struct policy_net *net, bool allow, struct net_rule *rule, struct err *err);
+/* Beyond some hundreds they are dropped. 0 or -ENOMEM. */
 int net_note(struct policy_net *net, const char *text);
 
 void net_rule_done(struct net_rule *r);

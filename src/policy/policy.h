@@ -78,6 +78,9 @@ int policy_check(const struct policy *p, struct err *err);
 /* The canonical JSON of the effective policy; -EINVAL while a preset is not expanded. The caller frees *ret. */
 int policy_canonical(const struct policy *p, char **ret, struct err *err);
 int policy_hash(const struct policy *p, char dst[HASH_TEXT], struct err *err);
+/* {"from","to": hashes; "more","less","other": lists of what changed}: what b allows that a did not, and vice versa,
+ * rule by rule and limit by limit. All three lists are empty only if both are the same. The caller frees *ret. */
+int policy_diff(const struct policy *a, const struct policy *b, struct json **ret, struct err *err);
 
 /* Units shared by the schema and the command line. All fail with -EINVAL or -ERANGE and a message naming the field. */
 int policy_parse_size(const char *field, const char *text, uint64_t min, uint64_t max, uint64_t *ret, struct err *err);
