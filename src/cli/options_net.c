@@ -78,13 +78,12 @@ static int values_check(const struct run_options *o, struct err *err) {
 int cli_net_fill(const struct net_words *w, struct policy *p, struct run_options *o, struct err *err) {
         static struct policy_resolve resolve[POLICY_NET_RESOLVE];
         static struct policy ceiling;
-        const struct policy_packages packages = { "", cli_env("HOME"), cli_env };
         int r = w->net ? policy_net_flag_net(p, w->net, err) : 0;
 
         for (size_t i = 0; r == 0 && i < w->n_allow; i++)
                 r = policy_net_flag_allow(p, w->allow[i], err);
         if (r == 0)
-                r = policy_net_expand(p, &packages, err);
+                r = cli_policy_expand(p, err);
         for (size_t i = 0; r == 0 && i < w->n_resolve; i++)
                 r = policy_net_flag_resolve(w->resolve[i], &resolve[i], err);
         o->net.resolve = resolve;

@@ -15,7 +15,11 @@
 
 #include "sandbox/sandbox.h"
 
-enum { NETNS_LINKS_MAX = 1024, NETNS_RULES_MAX = 8192 };
+enum {
+        NETNS_LINKS_MAX = 1024,
+        NETNS_RULES_MAX = 8192,
+        NETNS_WEAK_PORT = 81, /* the twin: somebody listens there who should not */
+};
 
 struct netns_socket {
         int family, type;

@@ -19,7 +19,7 @@
 #include "sandbox/child.h"
 #include "sandbox/netns.h"
 
-enum { CANARY_MS = 5000, DNS_MAX = 512, DNS_PORT = 53, QUERY_ID = 0x6762, TYPE_A = 1, CLASS_IN = 1 };
+enum { CANARY_MS = 3000, DNS_MAX = 512, DNS_PORT = 53, QUERY_ID = 0x6762, TYPE_A = 1, CLASS_IN = 1 };
 
 static int answered(const struct plan_net_canary *c, const char *what, struct err *err) {
         return err_set(err, -EBADE, ERR_DENIED, "%s port %u %s", c->address, c->port, what);
@@ -120,7 +120,7 @@ int sandbox_net_canary(struct sandbox *sb, const struct plan *plan, struct err *
         static struct netns_job job;
         struct pollfd p[PLAN_NET_CANARIES];
         struct netns none;
-        int r = netns_prepare(plan->net, WEAKEN_NONE, &none, &job, err);
+        int r = netns_prepare(plan->net, sb->weaken, &none, &job, err);
 
         for (size_t i = 0; r >= 0 && i < PLAN_NET_CANARIES; i++) {
                 int fd = sb->net.canary_fds[i];

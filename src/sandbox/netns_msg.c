@@ -69,12 +69,42 @@ static void route_add(struct nl *n, uint8_t family, const struct plan_net_addres
                 nl_put(n, RTA_PREFSRC, bytes, address_bytes(4, source->address, bytes));
 }
 
-static void links_fill(const struct plan_net *net, struct nl *n) {
+/* Test hook: something that is not in the plan. */
+static void links_weaken(struct nl *n, const struct netns_job *job) {
+        const struct ifinfomsg link = { 0 };
+        const struct rtmsg route = {
+                .rtm_family = AF_INET,
+                .rtm_dst_len = 24,
+                .rtm_table = RT_TABLE_MAIN,
+                .rtm_protocol = RTPROT_STATIC,
+                .rtm_type = RTN_UNICAST,
+        };
+        static const uint8_t somewhere[4] = { 192, 0, 2, 0 };
+        size_t at;
+
+        if (WEAK(job, WEAKEN_NET_ADDRESS))
+                address_add(n, &(struct plan_net_address){ 4, "10.200.0.77" });
+        if (WEAK(job, WEAKEN_NET_ROUTE)) {
+                nl_message(n, RTM_NEWROUTE, CREATE, &route, sizeof(route));
+                nl_put(n, RTA_DST, somewhere, sizeof(somewhere));
+                nl_put_u32(n, RTA_OIF, LOOPBACK);
+        }
+        if (WEAK(job, WEAKEN_NET_LINK)) {
+                nl_message(n, RTM_NEWLINK, CREATE, &link, sizeof(link));
+                nl_put_str(n, IFLA_IFNAME, "extra");
+                at = nl_nest(n, IFLA_LINKINFO);
+                nl_put_str(n, IFLA_INFO_KIND, "bridge");
+                nl_end(n, at);
+        }
+}
+
+static void links_fill(const struct plan_net *net, const struct netns_job *job, struct nl *n) {
         link_up(n);
         for (size_t i = 0; i < PLAN_NET_ADDRESSES; i++)
                 address_add(n, &net->addresses[i]);
-        for (size_t i = 0; i < PLAN_NET_ROUTES; i++)
+        for (size_t i = 0; i < PLAN_NET_ROUTES - (WEAK(job, WEAKEN_NET_ANYIP) ? 1 : 0); i++)
                 route_add(n, net->routes[i], &net->addresses[i]);
+        links_weaken(n, job);
 }
 
 /* --- rules --- */
@@ -223,14 +253,24 @@ static void rule_add(struct nl *n, const struct plan_net *net, const struct plan
         nl_end(n, list);
 }
 
-static void rules_fill(const struct plan_net *net, struct nl *n) {
+static void rules_fill(const struct plan_net *net, const struct netns_job *job, struct nl *n) {
         batch_message(n, NFNL_MSG_BATCH_BEGIN);
         filter_message(n, NFT_MSG_NEWTABLE, NLM_F_CREATE);
         nl_put_str(n, NFTA_TABLE_NAME, PLAN_NET_TABLE);
-        for (size_t i = 0; i < PLAN_NET_CHAINS; i++)
-                chain_add(n, &net->chains[i]);
-        for (size_t i = 0; i < PLAN_NET_RULES; i++)
-                rule_add(n, net, &net->rules[i], i + 1 == PLAN_NET_RULES);
+        for (size_t i = 0; i < PLAN_NET_CHAINS; i++) {
+                struct plan_net_chain_of chain = net->chains[i];
+
+                if (WEAK(job, WEAKEN_NET_CHAIN))
+                        chain.policy = "accept";
+                chain_add(n, &chain);
+        }
+        for (size_t i = 0; i < PLAN_NET_RULES; i++) {
+                struct plan_net_rule rule = net->rules[i];
+
+                if (WEAK(job, WEAKEN_NET_RULE) && i + 1 == PLAN_NET_RULES)
+                        rule.port = 0;
+                rule_add(n, net, &rule, i + 1 == PLAN_NET_RULES);
+        }
 }
 
 /* --- sockets --- */
@@ -263,9 +303,9 @@ int netns_prepare(const struct plan_net *net, enum sandbox_weaken weaken, struct
         ret->step = "";
         ret->made = made;
         netns_none(made);
-        links_fill(net, &links);
+        links_fill(net, ret, &links);
         ret->link_messages = links.seq;
-        rules_fill(net, &rules);
+        rules_fill(net, ret, &rules);
         ret->rule_messages = rules.seq;
         batch_message(&rules, NFNL_MSG_BATCH_END);
         if (links.bad || rules.bad)
@@ -277,11 +317,15 @@ int netns_prepare(const struct plan_net *net, enum sandbox_weaken weaken, struct
 
                 ret->sockets[i] = socket_of(s->family, s->protocol, s->address, s->port);
                 ret->sockets[i].listens = s->protocol == IPPROTO_TCP;
+                if (WEAK(ret, WEAKEN_NET_LISTENER) && i == PLAN_NET_TCP)
+                        ret->sockets[i].address.v6.sin6_port = htons(1);
         }
         for (size_t i = 0; i < PLAN_NET_CANARIES; i++) {
                 const struct plan_net_canary *c = &net->canaries[i];
 
                 ret->canaries[i] = socket_of(c->family, c->protocol, c->address, c->port);
+                if (WEAK(ret, WEAKEN_NET_CANARY) && i == 0)
+                        ret->canaries[i] = socket_of(4, IPPROTO_TCP, "127.0.0.1", NETNS_WEAK_PORT);
         }
         return 0;
 }

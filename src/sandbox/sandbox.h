@@ -58,6 +58,15 @@ enum sandbox_weaken {
         WEAKEN_AGENT_CAPS,
         WEAKEN_OOM_SCORE,
         WEAKEN_TMPFS_SIZE,
+        WEAKEN_NET_LINK,
+        WEAKEN_NET_ADDRESS,
+        WEAKEN_NET_ROUTE,
+        WEAKEN_NET_ANYIP,
+        WEAKEN_NET_RULES,
+        WEAKEN_NET_RULE,
+        WEAKEN_NET_CHAIN,
+        WEAKEN_NET_LISTENER,
+        WEAKEN_NET_CANARY,
         WEAKEN_COUNT
 };
 /* True in the twin only: there a caller may go on after a failed read-back, to see what an attack makes of it. */
@@ -99,13 +108,14 @@ struct sandbox {
         bool has_cgroup;
         pid_t janitor_pid, agent_pid, command_pid, egress_pid; /* as the supervisor sees them; 0 = none */
         int agent_pidfd;
-        int control_fd;        /* the agent's frames; non-blocking */
-        int gate_fd;           /* AP_READY arrives here */
-        int pair_fd;           /* the waiting command; -1 once released and started */
-        int listener_fd;       /* refused calls; -1 = none */
-        int root_fd;           /* the root tmpfs, for its free space */
-        int proc_fd;           /* the host's /proc, O_PATH */
-        struct netns net;      /* all -1 without a network */
+        int control_fd;   /* the agent's frames; non-blocking */
+        int gate_fd;      /* AP_READY arrives here */
+        int pair_fd;      /* the waiting command; -1 once released and started */
+        int listener_fd;  /* refused calls; -1 = none */
+        int root_fd;      /* the root tmpfs, for its free space */
+        int proc_fd;      /* the host's /proc, O_PATH */
+        struct netns net; /* all -1 without a network */
+        enum sandbox_weaken weaken;
         int64_t time_offset_s; /* monotonic and boot time inside start from this */
         struct buf out;        /* frames not yet written to control_fd */
         struct ap_ready ready;

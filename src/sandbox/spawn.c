@@ -368,6 +368,7 @@ int sandbox_start(const struct plan *plan, const struct sandbox_request *req, st
         sb->out = BUF_INIT(QUEUE_MAX);
         *c = (struct child){ .plan = plan, .weaken = req->weaken, .userns_fd = -1, .root_fd = -1, .pool_fd = -1 };
         netns_none(&sb->net);
+        sb->weaken = req->weaken;
         if (req->net)
                 network_take(req->net, sb, c);
         else if (plan->net)
