@@ -18,7 +18,8 @@ OWNERS = {
     "llhttp.h": r"src/http/",
     "cmocka.h": r"$^",
 }
-PUBLIC = {"lib": ("gabion.h",), "http": ("http.h", "server.h")}  # what strangers include; others: <component>.h
+# What strangers include; others: <component>.h
+PUBLIC = {"lib": ("gabion.h",), "http": ("http.h", "server.h"), "policy": ("policy.h", "net.h", "net_flags.h")}
 VAGUE = {"misc", "common", "shared", "util", "utils", "helper", "helpers"}
 INCLUDE = re.compile(r'\s*#\s*include\s+(["<])([^">]+)[">]')
 

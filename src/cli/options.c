@@ -2,6 +2,8 @@
  * options.c - the words of `gabion run` and `gabion plan`. One table drives parsing and help; flags win over the policy
  * file wherever they stand.
  */
+#include "cli/options.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -63,6 +65,14 @@ static const struct opt {
         { "no-stdin", OPT_NO_STDIN, 0, NULL, "standard input is empty" },
         { "name", OPT_NAME, 1, "NAME", "name of the sandbox, and host name inside" },
         { "policy", OPT_POLICY, 1, "FILE", "policy file (YAML or JSON); flags win over it" },
+        { "net", CLI_NET, 1, "none|public|packages|FILE", "what may be reached (default: none)" },
+        { "allow", CLI_ALLOW, 1, "HOST[:PORT]", "allow a name or address; repeatable (default ports 80, 443)" },
+        { "ceiling", CLI_CEILING, 1, "FILE", "the operator's limits, which the network policy cannot pass" },
+        { "resolve", CLI_RESOLVE, 1, "NAME:PORT=ADDR:PORT", "a name that leads elsewhere (shown in evidence)" },
+        { "upstream-proxy", CLI_UPSTREAM, 1, "URL", "go out through a proxy: http:// or socks5://" },
+        { "bind", CLI_BIND, 1, "ADDR", "source address of outgoing connections" },
+        { "ca-bundle", CLI_CA_BUNDLE, 1, "FILE", "certificates to trust instead of the host's" },
+        { "egress-log", CLI_EGRESS_LOG, 1, "FILE", "log of every connection attempt" },
         { "template", OPT_TEMPLATE, 1, "NAME", "root file system (default: host)" },
         { "user", OPT_USER, 1, "user|root", "who runs the command inside (default: user)" },
         { "syscalls", OPT_SYSCALLS, 1, "agent|strict|debug", "system-call profile (default: agent)" },
@@ -85,6 +95,7 @@ struct words {
         size_t n_mounts;
         const char *env[RUN_ENV];
         size_t n_env;
+        struct net_words net;
 };
 
 static const char *const limit_names[] = { "memory", "cpu", "pids", "disk", "time", "output", "io", "files" };
@@ -172,6 +183,8 @@ static int take(int key, const char *arg, struct words *w, struct run_options *o
                 o->off |= str_eq(arg, "rlimit") ? PLAN_OFF_CGROUP | PLAN_OFF_IO : 0;
                 break;
         default:
+                if (key >= CLI_NET && key < CLI_NET_END)
+                        return cli_net_take(key, arg, &w->net, o);
                 return cli_usage("run", "unknown option");
         }
         return -1;
@@ -233,7 +246,7 @@ static int take_simple(int key, const char *arg, struct words *w, struct run_opt
 }
 
 /* The policy: defaults, then the file, then the flags. */
-static int policy_fill(const struct words *w, struct policy *p, struct err *err) {
+static int policy_fill(const struct words *w, struct policy *p, struct run_options *o, struct err *err) {
         int r = 0;
 
         policy_default(p);
@@ -255,7 +268,7 @@ static int policy_fill(const struct words *w, struct policy *p, struct err *err)
                 r = policy_parse_mount(w->mounts[i], &p->mounts[p->n_mounts], err);
                 p->n_mounts += r == 0;
         }
-        return r;
+        return r < 0 ? r : cli_net_fill(&w->net, p, o, err);
 }
 
 static bool env_has(const struct words *w, const char *prefix) {
@@ -330,7 +343,7 @@ int cli_run_options(int argc, char **argv, struct run_options *ret, const char *
         r = words_read(argc, argv, &w, ret);
         if (r != -1)
                 return r;
-        if (policy_fill(&w, &policy, &err) < 0)
+        if (policy_fill(&w, &policy, ret, &err) < 0)
                 return cli_fail(&err);
         if (!argv[optind] || !argv[optind][0])
                 return cli_usage(argv[0], "COMMAND is missing");

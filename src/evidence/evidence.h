@@ -44,6 +44,9 @@ struct evidence {
         size_t n_mounts;
         char time_offsets[128];
         char net_devices[64];
+        char rules_hash[HASH_TEXT];  /* of the rules of nftables, as nft lists them */
+        const char *listeners_note;  /* why egress was not seen holding the listeners; NULL: it was */
+        unsigned canaries;           /* attempts that were refused */
         char filter_hash[HASH_TEXT]; /* of the program read back from the kernel; "" if it cannot be read */
         const char *filter_note;     /* why not */
         uint32_t securebits;
@@ -56,6 +59,9 @@ struct evidence {
 /* The part that does not need the command: limits, namespaces, maps, mounts, network. Done while the agent starts. */
 int evidence_read_early(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
 int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
+
+/* A sandbox with a network whose listeners egress has: tries what must be refused. Once, before the release. */
+int evidence_canary(const struct plan *plan, struct sandbox *sb, struct evidence *ret, struct err *err);
 
 /* Parsers, pure and fuzzed. The first: what follows the next separator, or NULL. */
 const char *evidence_after(const char *at, char separator);

@@ -82,7 +82,7 @@ static const char *type_of(const char *target, const struct plan_mount *m) {
                 return "proc";
         if (m && m->kind == PLAN_DEVPTS)
                 return "devpts";
-        return !m || m->kind == PLAN_WRITABLE ? "tmpfs" : NULL;
+        return !m || m->kind == PLAN_WRITABLE || m->kind == PLAN_OWN ? "tmpfs" : NULL;
 }
 
 static const char *const *fixed_flags(const char *target) {

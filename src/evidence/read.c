@@ -319,7 +319,8 @@ static int proc_open(const struct sandbox *sb, pid_t pid) {
 }
 
 /* What is final before the agent starts. */
-static const read_fn of_place[] = { read_namespaces, read_maps, read_mounts, read_groups, read_network, read_time };
+static const read_fn of_place[] = { read_namespaces, read_maps,    read_mounts, read_groups,
+                                    read_network,    read_way_out, read_time };
 
 int evidence_read_early(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
         struct reader rd = { .plan = plan, .sb = sb, .ev = ret };

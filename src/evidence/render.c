@@ -9,10 +9,8 @@
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "evidence/evidence.h"
+#include "evidence/read.h"
 #include "json/json.h"
-#include "plan/plan.h"
-#include "sandbox/sandbox.h"
 
 static void set_hex(struct json *o, const char *key, uint64_t v) {
         char text[24];
@@ -127,7 +125,7 @@ static struct json *render_deviations(const struct plan *plan) {
 
 int evidence_json(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, struct json **ret,
                   struct err *err) {
-        struct json *o = json_new_object(), *net = json_new_object();
+        struct json *o = json_new_object();
         char hash[HASH_TEXT], now[CLOCK_TEXT];
         struct utsname uts;
         int r = plan_hash(plan, hash, err);
@@ -159,9 +157,7 @@ int evidence_json(const struct plan *plan, const struct sandbox *sb, const struc
         json_set(o, "landlock", render_landlock(plan, ev));
         json_set(o, "limits", render_limits(plan, sb, ev, err));
         json_set_int(o, "open_descriptors", ev->n_open);
-        json_set_str(net, "interfaces", ev->net_devices);
-        json_set_str(net, "egress", "none");
-        json_set(o, "network", net);
+        json_set(o, "network", render_network(plan, sb, ev));
         json_set_str(o, "time_offsets", ev->time_offsets);
         json_set(o, "deviations", render_deviations(plan));
         *ret = o;
@@ -206,7 +202,11 @@ void evidence_card(const struct plan *plan, const struct sandbox *sb, const stru
              (unsigned long long) l->memory_bytes >> 20, l->cpu_milli / 1000.0, l->pids,
              (unsigned long long) ev->disk_bytes >> 20, (unsigned long long) l->time_ms / 1000,
              sb->has_cgroup ? "" : " (rlimits only)");
-        line(into, colour, true, "network", "interface lo only; no way out");
+        if (plan->net)
+                line(into, colour, true, "network",
+                     "interface lo only; egress by policy; rules read back, %u canaries refused", ev->canaries);
+        else
+                line(into, colour, true, "network", "interface lo only; no way out");
         for (size_t i = 0; i < plan->n_deviations; i++)
                 line(into, colour, false, "deviation", "%s", plan->deviations[i]);
         if (plan->n_deviations == 0)

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "policy/net.h"
 
 enum { /* Landlock's file rights; the number is the bit */
        LL_EXECUTE = 0,
@@ -27,6 +28,8 @@ enum { /* Landlock's file rights; the number is the bit */
 #define LL(x) (1ull << LL_##x)
 #define LL_LOOK (LL(READ_FILE) | LL(READ_DIR))
 #define LL_RUN (LL_LOOK | LL(EXECUTE))
+
+#define OWN_BUNDLE ".gabion/certificates"
 
 static const struct plan_node skeleton[] = {
         { PLAN_DIR, "usr", NULL, 0755, 0, 0 },
@@ -54,8 +57,6 @@ static const struct plan_node skeleton[] = {
           0644, 0, 0 },
         { PLAN_FILE, "etc/group", "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n", 0644, 0, 0 },
         { PLAN_FILE, "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", 0644, 0, 0 },
-        /* Nobody answers there: names fail at once instead of after the resolver's own default. */
-        { PLAN_FILE, "etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n", 0644, 0, 0 },
         { PLAN_DIR, ".gabion", NULL, 0755, 0, 0 },
         /* Readable by everybody as files go, and covered by no Landlock rule: the read-back tries to open it. */
         { PLAN_FILE, ".gabion/probe", "", 0444, 0, 0 },
@@ -64,6 +65,15 @@ static const struct plan_node skeleton[] = {
         { PLAN_DIR, ".gabion/mask.d", NULL, 0, 0, 0 },
         /* The host's boot id would tell tenants that they share a machine. */
         { PLAN_FILE, ".gabion/boot_id", "00000000-0000-4000-8000-000000000000\n", 0444, 0, 0 },
+};
+
+/* Any address that is not loopback will do: egress answers for all of them. */
+static const struct plan_node resolver = {
+        PLAN_FILE, "etc/resolv.conf", "nameserver " PLAN_NET_NAMESERVER "\n", 0644, 0, 0
+};
+/* Nobody answers there: names fail at once instead of after the resolver's own default. */
+static const struct plan_node no_resolver = {
+        PLAN_FILE, "etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n", 0644, 0, 0
 };
 
 static const struct plan_node devices[] = {
@@ -135,6 +145,8 @@ static int template_host(struct plan *p, const struct plan_facts *facts, struct 
         }
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(public_etc); i++)
                 r = mount_own(p, PLAN_OPTIONAL, public_etc[i], public_etc[i], 0, err);
+        if (r == 0 && p->own_certificates)
+                r = mount_own(p, PLAN_OWN, OWN_BUNDLE, PLAN_BUNDLE, 0, err);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(writable); i++)
                 r = mount_own(p, PLAN_WRITABLE, "", writable[i], plan_landlock_rights(p->landlock_abi), err);
         if (r == 0)
@@ -170,6 +182,9 @@ static void nodes_fill(struct plan *p, const struct plan_facts *facts) {
                 for (size_t k = 0; k < ARRAY_SIZE(links); k++)
                         if (str_eq(facts->usr_links[i], links[k].name))
                                 node_add(p, &(struct plan_node){ PLAN_LINK, links[k].name + 1, links[k].to, 0, 0, 0 });
+        node_add(p, p->net ? &resolver : &no_resolver);
+        if (p->own_certificates)
+                node_add(p, &(struct plan_node){ PLAN_FILE, OWN_BUNDLE, NULL, 0444, 0, 0 });
         node_add(p, &(struct plan_node){ PLAN_FILE, "etc/hosts", p->etc_hosts, 0644, 0, 0 });
         node_add(p, &(struct plan_node){ PLAN_FILE, "etc/hostname", p->etc_hostname, 0644, 0, 0 });
         memcpy(p->masks, masks, sizeof(masks));
@@ -224,6 +239,20 @@ static void landlock_fill(struct plan *p) {
         }
 }
 
+static void network_deviations(struct plan *p) {
+        if (!p->net)
+                return;
+        if (policy_net_is_public(p->policy))
+                deviate(p, "network: public; whatever is not denied can be reached");
+        for (size_t i = 0; i < p->way_out.n_resolve; i++) {
+                const struct policy_resolve *q = &p->way_out.resolve[i];
+                char to[ADDR_TEXT];
+
+                addr_text(&q->address, to);
+                deviate(p, "network: %.64s:%u leads to %s port %u (--resolve)", q->name, q->port, to, q->to_port);
+        }
+}
+
 static void deviations_fill(struct plan *p, const struct plan_request *req, const struct plan_facts *facts) {
         const struct policy *o = p->policy;
 
@@ -241,6 +270,7 @@ static void deviations_fill(struct plan *p, const struct plan_request *req, cons
         if (facts->rootless && o->n_mounts > 0)
                 deviate(p, "rootless: the sandbox's user is the caller's own uid %u, so that mounts can be used",
                         facts->caller_uid);
+        network_deviations(p);
         for (size_t i = 0; i < o->n_mounts; i++) {
                 const struct policy_mount *m = &o->mounts[i];
 
@@ -260,6 +290,19 @@ static int mounts_of_policy(struct plan *p, struct err *err) {
                 if (r < 0)
                         return r;
         }
+        return 0;
+}
+
+static int network_fill(struct plan *p, const struct plan_request *req, const struct plan_facts *facts,
+                        struct err *err) {
+        if (!policy_net_any(p->policy))
+                return 0;
+        p->net = plan_net();
+        p->way_out = req->way_out;
+        p->own_certificates = req->way_out.ca_bundle || policy_net_opens_tls(p->policy, req->way_out.ceiling);
+        if (p->own_certificates && !facts->has_bundle)
+                return err_set(err, -ENOENT, ERR_INVALID,
+                               "network: methods and paths need certificates; apt-get install ca-certificates");
         return 0;
 }
 
@@ -286,6 +329,9 @@ int plan_compile(const struct policy *policy, const struct plan_request *req, co
         (void) snprintf(ret->etc_hosts, sizeof(ret->etc_hosts), "127.0.0.1 localhost %s\n::1 localhost\n",
                         ret->hostname);
         (void) snprintf(ret->etc_hostname, sizeof(ret->etc_hostname), "%s\n", ret->hostname);
+        r = network_fill(ret, req, facts, err);
+        if (r < 0)
+                return r;
         ret->off = req->off;
         ret->rootless = facts->rootless;
         ret->uid = ret->gid = policy->user == POLICY_USER_ROOT ? 0 : PLAN_USER;

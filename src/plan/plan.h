@@ -11,8 +11,13 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "plan/net.h"
+#include "policy/net.h"
 #include "policy/policy.h"
 #include "seccomp/seccomp.h"
+
+/* Where programs look for certificates; with own ones, covered by .gabion/certificates. */
+#define PLAN_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
 
 /* Below /proc; covered by a boot id of our own instead of an empty file. */
 #define PLAN_BOOT_ID "sys/kernel/random/boot_id"
@@ -25,7 +30,7 @@ enum {
         PLAN_NODES = 48,
         PLAN_MASKS = 32,
         PLAN_RLIMITS = 12,
-        PLAN_DEVIATIONS = 2 * POLICY_MOUNTS + 8,
+        PLAN_DEVIATIONS = 2 * POLICY_MOUNTS + POLICY_NET_RESOLVE + 10,
         PLAN_USER = 1000, /* uid and gid of `user` inside */
         PLAN_IDS = 65536, /* ids of one sandbox */
         PLAN_HOSTNAME = 64,
@@ -43,6 +48,7 @@ struct plan_facts {
         int landlock_abi;         /* 0 = none */
         const char *usr_links[7]; /* of /bin /sbin /lib /lib32 /lib64 /libx32: links into /usr, then NULL */
         const char *usr_dirs[7];  /* those that are directories of their own, then NULL */
+        bool has_bundle;          /* PLAN_BUNDLE is there */
 };
 
 /* What one command line adds to the policy. */
@@ -51,6 +57,7 @@ struct plan_request {
         unsigned off;          /* enum plan_off */
         bool sensitive_mounts; /* the operator overrides the refusal of dangerous sources */
         const char *home;      /* the caller's home directory, or NULL */
+        struct plan_way_out way_out;
 };
 
 enum plan_mount_kind {
@@ -59,11 +66,12 @@ enum plan_mount_kind {
         PLAN_WRITABLE, /* a directory of the sandbox's own tmpfs */
         PLAN_DEVPTS,
         PLAN_DEVICE, /* rootless only: a host device node, read-only mount */
+        PLAN_OWN,    /* a file of the sandbox's own root, read-only */
 };
 
 struct plan_mount {
         enum plan_mount_kind kind;
-        const char *source; /* canonical host path; "" for the sandbox's own */
+        const char *source; /* canonical host path; OWN: relative to the root; "" for the sandbox's other own */
         const char *target;
         bool writable;
         bool user_owned;   /* belongs to the command's user (idmapped for binds) */
@@ -77,7 +85,7 @@ enum plan_node_kind { PLAN_DIR, PLAN_LINK, PLAN_FILE, PLAN_CHAR };
 struct plan_node {
         enum plan_node_kind kind;
         const char *path; /* relative to the root */
-        const char *text; /* LINK: target; FILE: content */
+        const char *text; /* LINK: target; FILE: content, NULL: the plan's certificates */
         uint16_t mode;
         uint8_t major, minor;
 };
@@ -108,6 +116,10 @@ struct plan {
         uint64_t landlock_fs, landlock_scoped; /* handled rights and scopes */
         uint64_t landlock_root;                /* rights at / itself (listing) */
         uint64_t landlock_proc, landlock_etc, landlock_dev;
+        const struct plan_net *net; /* NULL: loopback only */
+        struct plan_way_out way_out;
+        bool own_certificates;    /* the sandbox trusts others than the host does */
+        const char *certificates; /* PEM; known when egress is ready, never part of the hash */
         bool rootless;
         unsigned off;
         char deviations[PLAN_DEVIATIONS][160];

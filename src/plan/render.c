@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "json/json.h"
 #include "plan/plan.h"
 
@@ -46,7 +47,7 @@ static struct json *render_ids(const struct plan *p) {
 }
 
 static struct json *render_mounts(const struct plan *p) {
-        static const char *const kinds[] = { "bind", "bind", "tmpfs", "devpts", "device" };
+        static const char *const kinds[] = { "bind", "bind", "tmpfs", "devpts", "device", "own" };
         struct json *a = json_new_array();
         struct json *root = json_new_object();
         struct json *proc = json_new_object();
@@ -94,7 +95,10 @@ static struct json *render_nodes(const struct plan *p) {
                         (void) snprintf(text, sizeof(text), "link /%s -> %s", n->path, n->text);
                         break;
                 case PLAN_FILE:
-                        hash_text(hash, n->text, strlen(n->text));
+                        if (n->text)
+                                hash_text(hash, n->text, strlen(n->text));
+                        else
+                                (void) str_copy(hash, sizeof(hash), "made at the start");
                         (void) snprintf(text, sizeof(text), "file /%s %04o %s", n->path, n->mode, hash);
                         break;
                 case PLAN_CHAR:
@@ -182,6 +186,35 @@ static struct json *render_landlock(const struct plan *p) {
         return o;
 }
 
+/* A proxy's password is nobody's business. */
+static void set_proxy(struct json *o, const char *url) {
+        const char *at = url ? strrchr(url, '@') : NULL, *host = url ? strstr(url, "://") : NULL;
+        char text[256];
+
+        if (at && host) {
+                (void) snprintf(text, sizeof(text), "%.*s...%.200s", (int) (host + 3 - url), url, at);
+                url = text;
+        }
+        json_set_str(o, "upstream_proxy", url);
+}
+
+static struct json *render_network(const struct plan *p) {
+        struct json *o = json_new_object();
+        const struct plan_way_out *w = &p->way_out;
+
+        json_set(o, "policy", policy_net_json(p->policy));
+        if (w->ceiling)
+                json_set(o, "ceiling", policy_net_json(w->ceiling));
+        else
+                json_set_str(o, "ceiling", NULL);
+        json_set_bool(o, "opens_tls", policy_net_opens_tls(p->policy, w->ceiling));
+        set_proxy(o, w->upstream_proxy);
+        json_set_str(o, "bind", w->bind);
+        json_set_str(o, "ca_bundle", w->ca_bundle);
+        json_set(o, "namespace", plan_net_json(p->net));
+        return o;
+}
+
 int plan_json(const struct plan *p, struct json **ret, struct err *err) {
         struct json *o = json_new_object();
         struct json *list;
@@ -211,7 +244,10 @@ int plan_json(const struct plan *p, struct json **ret, struct err *err) {
         json_set_bool(o, "no_new_privs", true);
         json_set(o, "seccomp", render_seccomp(p));
         json_set(o, "landlock", render_landlock(p));
-        json_set_str(o, "network", "none: loopback only");
+        if (p->net)
+                json_set(o, "network", render_network(p));
+        else
+                json_set_str(o, "network", "none: loopback only");
         list = json_new_array();
         for (size_t i = 0; i < p->n_deviations; i++)
                 json_add_str(list, p->deviations[i]);

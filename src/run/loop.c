@@ -33,7 +33,7 @@ enum {
         PUSHY_SIGNALS = 3, /* that many requests to end, and it is ended */
 };
 
-enum { AT_CONTROL, AT_PAIR, AT_LISTENER, AT_SIGNAL, AT_STDIN, AT_STDOUT, AT_STDERR, AT_COUNT };
+enum { AT_CONTROL, AT_PAIR, AT_LISTENER, AT_SIGNAL, AT_STDIN, AT_STDOUT, AT_STDERR, AT_EGRESS, AT_COUNT };
 
 struct life {
         struct loop *l;
@@ -283,14 +283,17 @@ static void poll_set(struct life *f, struct pollfd p[AT_COUNT]) {
         p[AT_STDIN] = (struct pollfd){ f->stdin_open && f->stdin_credit > 0 && !f->exited ? 0 : -1, POLLIN, 0 };
         p[AT_STDOUT] = (struct pollfd){ f->out[0].len ? 1 : -1, POLLOUT, 0 };
         p[AT_STDERR] = (struct pollfd){ f->out[1].len ? 2 : -1, POLLOUT, 0 };
+        p[AT_EGRESS] = (struct pollfd){ network_fd(f->l->net), POLLIN, 0 };
 }
 
 static int wait_ms(struct life *f) {
-        uint64_t now = clock_mono_ns(), left;
+        uint64_t now = clock_mono_ns(), due = network_due_ns(f->l->net), left;
 
-        if (now >= f->deadline_ns)
+        if (due > f->deadline_ns)
+                due = f->deadline_ns;
+        if (now >= due)
                 return 0;
-        left = (f->deadline_ns - now) / 1000000 + 1;
+        left = (due - now) / 1000000 + 1;
         return left < TICK_MS ? (int) left : TICK_MS;
 }
 
@@ -308,6 +311,8 @@ static int serve(struct life *f) {
                 on_listener(f);
         if (p[AT_PAIR].revents)
                 on_pair(f);
+        if (p[AT_EGRESS].revents || clock_mono_ns() >= network_due_ns(f->l->net))
+                network_serve(f->l->net);
         if (p[AT_CONTROL].revents & POLLOUT)
                 frame_send(f, &none);
         if (p[AT_CONTROL].revents & (POLLIN | POLLHUP | POLLERR))

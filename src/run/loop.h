@@ -1,6 +1,7 @@
 /* loop.h - the life of a running command. Private to run/. */
 #pragma once
 
+#include "run/network.h"
 #include "run/run.h"
 
 struct loop {
@@ -8,6 +9,7 @@ struct loop {
         const struct plan *plan;
         struct sandbox *sb;
         struct run_result *result;
+        struct network *net;
         int signal_fd;
         bool raw; /* the caller's terminal is in raw mode */
 };
@@ -17,6 +19,9 @@ int loop_run(struct loop *l, struct err *err);
 
 /* Records a denial and says it on standard error, in one line. */
 void denial_add(struct loop *l, const char *code, const char *rule, const char *what, const char *hint);
+/* The same for what egress refused, under the event that the sandbox was told; count: how often. */
+void denial_record(struct loop *l, const char *event, const char *code, const char *rule, const char *what,
+                   const char *hint, unsigned count);
 
 /* Terminal: raw mode on and off, size. */
 bool tty_raw(void);

@@ -16,27 +16,44 @@ static void printable(char *s) {
                         *s = '?';
 }
 
-void denial_add(struct loop *l, const char *code, const char *rule, const char *what, const char *hint) {
+static void put(char *dst, size_t cap, const char *text) {
+        (void) snprintf(dst, cap, "%s", text);
+        printable(dst);
+}
+
+void denial_record(struct loop *l, const char *event, const char *code, const char *rule, const char *what,
+                   const char *hint, unsigned count) {
         struct run_result *r = l->result;
         struct run_denial *d;
-        char text[320], id[ID_TEXT];
+        char text[480];
         int n;
 
-        if (r->n_denials == RUN_DENIALS || id_new(id) < 0) {
-                r->denials_suppressed++;
+        if (r->n_denials == RUN_DENIALS) {
+                r->denials_suppressed += count;
                 return;
         }
         d = &r->denials[r->n_denials++];
-        *d = (struct run_denial){ .code = code, .rule = rule, .hint = hint };
-        (void) snprintf(d->event, sizeof(d->event), "evt_%s", id);
-        (void) snprintf(d->what, sizeof(d->what), "%s", what);
-        printable(d->what);
+        d->hint = hint;
+        put(d->event, sizeof(d->event), event);
+        put(d->code, sizeof(d->code), code);
+        put(d->rule, sizeof(d->rule), rule);
+        put(d->what, sizeof(d->what), what);
         clock_rfc3339(d->time);
+        r->denials_suppressed += count - 1;
         if (l->o->quiet)
                 return;
-        n = snprintf(text, sizeof(text), "gabion: denied %s: %s; %s (%s)%s\n", code, d->what, hint, d->event,
+        n = snprintf(text, sizeof(text), "gabion: denied %s: %s; %s (%s)%s\n", d->code, d->what, hint, d->event,
                      l->raw ? "\r" : "");
         (void) fd_write_all(STDERR_FILENO, text, (size_t) n);
+}
+
+void denial_add(struct loop *l, const char *code, const char *rule, const char *what, const char *hint) {
+        char event[RUN_EVENT_TEXT] = "evt_";
+
+        if (id_new(event + 4) < 0)
+                l->result->denials_suppressed++;
+        else
+                denial_record(l, event, code, rule, what, hint, 1);
 }
 
 const char *run_reason_name(enum run_reason r) {

@@ -22,7 +22,16 @@ enum { OUTPUT_CREDIT = 128 * 1024 };
 /* Opens the sources and compiles; the descriptors of the sources belong to the caller. */
 static int plan_make(const struct run_options *o, struct plan *ret, int fds[POLICY_MOUNTS], struct err *err) {
         const struct plan_request req = {
-                .hostname = o->name, .off = o->off, .sensitive_mounts = o->sensitive_mounts, .home = o->home
+                .hostname = o->name,
+                .off = o->off,
+                .sensitive_mounts = o->sensitive_mounts,
+                .home = o->home,
+                .way_out = { .ceiling = o->net.ceiling,
+                             .resolve = o->net.resolve,
+                             .n_resolve = o->net.n_resolve,
+                             .upstream_proxy = o->net.upstream_proxy,
+                             .bind = o->net.bind,
+                             .ca_bundle = o->net.ca_bundle },
         };
         struct plan_facts facts;
         size_t k = 0;
@@ -140,11 +149,16 @@ static void exit_code_set(struct run_result *res) {
                 res->exit_code = codes[res->reason];
 }
 
-static int serve(const struct run_options *o, const struct plan *plan, struct sandbox *sb, int signal_fd,
-                 int evidence_fd, struct run_result *ret, struct err *err) {
+static int serve(const struct run_options *o, const struct plan *plan, struct sandbox *sb, struct network *net,
+                 int signal_fd, int evidence_fd, struct run_result *ret, struct err *err) {
         static struct evidence ev; /* large; one sandbox per process */
-        struct loop l = { .o = o, .plan = plan, .sb = sb, .result = ret, .signal_fd = signal_fd };
-        int r = evidence_read_early(plan, sb, &ev, err);
+        struct loop l = { .o = o, .plan = plan, .sb = sb, .result = ret, .net = net, .signal_fd = signal_fd };
+        int r = network_add(net, plan, sb, err);
+
+        if (r == 0)
+                r = evidence_read_early(plan, sb, &ev, err);
+        if (r == 0)
+                r = evidence_canary(plan, sb, &ev, err);
 
         if (r == 0 || (o->unchecked && sandbox_is_twin()))
                 r = sandbox_wait(sb, err);
@@ -157,12 +171,15 @@ static int serve(const struct run_options *o, const struct plan *plan, struct sa
         if (r == 0)
                 r = evidence_give(o, plan, sb, &ev, evidence_fd, ret, err);
         if (r == 0)
+                r = network_release(net, &l, err);
+        if (r == 0)
                 r = sandbox_release(sb, err);
         if (r < 0)
                 return r;
         (void) sandbox_sweep(sb); /* others' leftovers, while the command starts */
         l.raw = o->tty && tty_raw();
         r = loop_run(&l, err);
+        network_end(net);
         judge(&l);
         if (l.raw)
                 tty_restore();
@@ -185,9 +202,9 @@ static int evidence_open(const struct run_options *o, int *ret, struct err *err)
 int run_command(const struct run_options *o, struct run_result *ret, struct err *err) {
         static struct plan plan;
         static struct sandbox sb;
+        struct network net;
         struct sandbox_request req = {
                 .argv = o->argv,
-                .envp = o->env,
                 .tty = o->tty,
                 .no_stdin = o->no_stdin,
                 .output_credit = OUTPUT_CREDIT,
@@ -218,10 +235,17 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
                 return r;
         req.cwd = o->cwd ? o->cwd : plan.home;
         tty_size(&req.rows, &req.columns);
-        r = sandbox_start(&plan, &req, &sb, err);
-        (void) memcpy(ret->sandbox, sb.id, sizeof(ret->sandbox));
+        r = network_start(o, &net, err);
         if (r == 0)
-                r = serve(o, &plan, &sb, signal_fd, evidence_fd, ret, err);
+                r = certificates_make(&net, &plan, err);
+        req.envp = certificates_env(&plan, o->env);
+        if (r == 0) {
+                r = sandbox_start(&plan, &req, &sb, err);
+                (void) memcpy(ret->sandbox, sb.id, sizeof(ret->sandbox));
+        }
+        if (r == 0)
+                r = serve(o, &plan, &sb, &net, signal_fd, evidence_fd, ret, err);
+        network_end(&net);
         if (sandbox_end(&sb, &end) < 0 && r == 0) {
                 *err = end;
                 r = err_wrap(err, "cleaning up");

@@ -18,8 +18,19 @@
 
 struct err;
 struct json;
+struct policy_resolve;
 
 enum { RUN_DENIALS = 64, RUN_ENV = 512, RUN_EVENT_TEXT = 4 + ID_TEXT };
+
+/* What only a run with a network needs. */
+struct run_network {
+        const struct policy *ceiling;         /* the operator's side; NULL: none */
+        const struct policy_resolve *resolve; /* names that lead elsewhere */
+        size_t n_resolve;
+        const char *upstream_proxy, *bind; /* NULL: none */
+        const char *ca_bundle;             /* certificates to trust instead of the host's; NULL: the host's */
+        const char *log_path;              /* the egress log; NULL: none is kept */
+};
 
 struct run_options {
         struct policy *policy;   /* mount sources are made canonical in place */
@@ -33,10 +44,11 @@ struct run_options {
         unsigned off; /* enum plan_off */
         bool sensitive_mounts;
         const char *evidence_path; /* NULL: no statement is written */
-        bool show_evidence;        /* a card on standard error */
-        bool want_details;         /* fill run_result.evidence and the usage that takes time to read */
-        bool quiet;                /* no denial lines on standard error */
-        const void *agent;         /* the agent's image */
+        struct run_network net;
+        bool show_evidence; /* a card on standard error */
+        bool want_details;  /* fill run_result.evidence and the usage that takes time to read */
+        bool quiet;         /* no denial lines on standard error */
+        const void *agent;  /* the agent's image */
         size_t agent_bytes;
         enum sandbox_weaken weaken;
         bool unchecked; /* the twin only: a failed read-back is said, and the command runs all the same */
@@ -55,8 +67,8 @@ enum run_reason {
 
 struct run_denial {
         char event[RUN_EVENT_TEXT], time[CLOCK_TEXT];
-        const char *code, *rule, *hint;
-        char what[96];
+        char code[48], rule[64], what[96];
+        const char *hint;
 };
 
 struct run_result {

@@ -2,7 +2,7 @@
  * child.c - the process that becomes a sandbox's pid 1.
  *
  * Theory of operation. The child shares memory and descriptors with the supervisor (CLONE_VM|CLONE_FILES) and runs
- * beside it: while it makes the network namespace, while it makes the network namespace, the slowest step of all, the
+ * beside it: while it makes the network namespace, the slowest step of all, the
  * supervisor makes cgroups, the user namespace and the pieces of the root, and announces them in two stages. The child
  * runs as the supervisor's root until the last moment, so it reads nothing but the plan.
  *
@@ -27,6 +27,7 @@
 #include "base/own.h"
 #include "base/sys.h"
 #include "base/sysraw.h"
+#include "sandbox/netns.h"
 
 enum {
         AT_CWD = -100,
@@ -108,7 +109,7 @@ static int wait_stage(struct child *c, uint32_t want) {
         return now == STAGE_GIVE_UP ? -ECANCELED : 0;
 }
 
-static int write_file(const char *path, const char *text, size_t n) {
+int child_write(const char *path, const char *text, size_t n) {
         int fd = sys_openat(AT_CWD, path, O_WRONLY | O_CLOEXEC, 0);
         long r;
 
@@ -129,7 +130,7 @@ int child_loopback(void) {
         req.ifr_flags = IFF_UP | IFF_RUNNING;
         r = SYS3(SYS_ioctl, fd, IOCTL_SET_FLAGS, &req);
         (void) sys_close(fd);
-        return r < 0 ? (int) r : write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
+        return r < 0 ? (int) r : child_write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
 }
 
 static int join_groups(struct child *c) {
@@ -181,13 +182,13 @@ static int attach(int fd, const char *path) {
         return r;
 }
 
-/* Binds a directory of the root on itself with exactly these mount flags, whatever the mount around it has. */
-static int self_bind(const char *path, uint64_t set) {
+/* Binds a place of the root at another with exactly these mount flags, whatever the mount around it has. */
+static int bind_at(const char *from, const char *path, uint64_t set) {
         const struct sys_mount_attr attr = {
                 .attr_set = set,
                 .attr_clr = (SYS_MOUNT_RDONLY | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC) & ~set,
         };
-        int fd = sys_open_tree(AT_CWD, path, SYS_OPEN_TREE_CLONE);
+        int fd = sys_open_tree(AT_CWD, from, SYS_OPEN_TREE_CLONE);
         int r;
 
         if (fd < 0)
@@ -197,6 +198,10 @@ static int self_bind(const char *path, uint64_t set) {
                 r = attach(fd, path);
         (void) sys_close(fd);
         return r;
+}
+
+static int self_bind(const char *path, uint64_t set) {
+        return bind_at(path, path, set);
 }
 
 static int writable_places(struct child *c) {
@@ -210,10 +215,14 @@ static int writable_places(struct child *c) {
 
 static int pieces(struct child *c) {
         for (size_t i = 0; i < c->plan->n_mounts; i++) {
-                const char *target = c->plan->mounts[i].target;
+                const struct plan_mount *m = &c->plan->mounts[i];
+                const char *target = m->target;
                 int r = c->piece_fds[i] < 0 ? 0 : attach(c->piece_fds[i], target);
 
-                if (r == -ENOENT) {
+                if (m->kind == PLAN_OWN)
+                        r = bind_at(m->source, target + 1,
+                                    SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
+                else if (r == -ENOENT) {
                         r = skeleton_target(c, i);
                         if (r == 0)
                                 r = attach(c->piece_fds[i], target);
@@ -277,6 +286,20 @@ static int pivot(void) {
         return r == 0 ? sys_chdir("/") : r;
 }
 
+static int network(struct child *c) {
+        int r;
+
+        if (WEAK(c, WEAKEN_NET))
+                return 0;
+        if (c->pool_fd >= 0)
+                return sys_setns(c->pool_fd, SYS_CLONE_NEWNET);
+        r = sys_unshare(SYS_CLONE_NEWNET);
+        if (r == 0 && c->job)
+                return netns_build(c->job);
+        /* Root's supervisor has time to bring lo up from outside; a rootless one could not come back from there. */
+        return r == 0 && c->plan->rootless ? child_loopback() : r;
+}
+
 /* What the kernel is asked for: names, network, the other namespaces. Meanwhile the supervisor makes the root. */
 static int set_up_kernel(struct child *c) {
         const struct sys_mount_attr private = { .propagation = SYS_MS_PRIVATE };
@@ -285,10 +308,7 @@ static int set_up_kernel(struct child *c) {
 
         if (r < 0)
                 return fail(c, STEP_ORPHAN, r);
-        r = WEAK(c, WEAKEN_NET) ? 0 : sys_unshare(SYS_CLONE_NEWNET);
-        /* Root's supervisor has time to bring lo up from outside; a rootless one could not come back from there. */
-        if (r == 0 && c->plan->rootless && !WEAK(c, WEAKEN_NET))
-                r = child_loopback();
+        r = network(c);
         if (r < 0)
                 return fail(c, STEP_NETNS, r);
         __atomic_store_n(&c->net, 1, __ATOMIC_RELEASE);
@@ -312,7 +332,7 @@ static int set_up_kernel(struct child *c) {
         r = sys_unshare(more); /* after the join: the cgroup namespace is rooted where we are now */
         if (r < 0)
                 return fail(c, STEP_UNSHARE, r);
-        r = WEAK(c, WEAKEN_TIME) ? 0 : write_file("/proc/self/timens_offsets", c->time_offsets, c->n_time_offsets);
+        r = WEAK(c, WEAKEN_TIME) ? 0 : child_write("/proc/self/timens_offsets", c->time_offsets, c->n_time_offsets);
         return r < 0 ? fail(c, STEP_TIME, r) : 0;
 }
 

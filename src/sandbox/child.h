@@ -9,6 +9,8 @@
 #include "plan/plan.h"
 #include "sandbox/sandbox.h"
 
+struct netns_job;
+
 /* What the supervisor has finished; the child waits for each before it uses what belongs to it. */
 enum child_stage { STAGE_NONE, STAGE_ROOT, STAGE_PIECES, STAGE_GIVE_UP };
 
@@ -31,6 +33,8 @@ struct child {
         int userns_fd;
         uint32_t user; /* host id of the command's user */
         int root_fd;
+        struct netns_job *job;      /* makes the network of a plan that has one; NULL: loopback only */
+        int pool_fd;                /* a network namespace that is ready; -1: none */
         int piece_fds[PLAN_MOUNTS]; /* detached mounts, in the plan's order; -1 = nothing to attach */
         bool piece_is_dir[PLAN_MOUNTS];
         const struct plan *plan;
@@ -45,6 +49,8 @@ int child_hold(void *arg);
 int skeleton_fill(const struct child *c, int root_fd, const char **ret_where);
 /* mkdir -p of a mount's target below the current directory. */
 int skeleton_target(const struct child *c, size_t mount);
+/* Writes a text into an existing file, at once. */
+int child_write(const char *path, const char *text, size_t n);
 /* Brings lo up in the current network namespace, and opens its low ports to everybody in it. */
 int child_loopback(void);
 /* Name of a failed step, for messages. */

@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "base/sys.h"
 #include "sandbox/janitor.h"
+#include "sandbox/netns.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/slot.h"
 
@@ -56,6 +57,7 @@ int sandbox_end(struct sandbox *sb, struct err *err) {
                 sb->agent_pid = 0;
         }
         janitor_finish(sb); /* it removes the groups while we let go of the rest */
+        netns_close(&sb->net);
         drop_fd(&sb->root_fd);
         drop_fd(&sb->agent_pidfd);
         drop_fd(&sb->control_fd);

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "sandbox/netns.h"
 
 enum { READY_WAIT_MS = 20000 };
 
@@ -84,6 +85,9 @@ int gate_child_error(const struct child *c, struct err *err) {
 
         if (failed == 0)
                 return err_set(err, -EPIPE, ERR_INTERNAL, "the agent ended before it was ready");
+        if (c->job && c->job->step[0])
+                return err_set(err, c->code, ERR_INTERNAL, "network namespace: %s: %s", c->job->step,
+                               strerror(-c->code));
         return err_set(err, c->code, ERR_INTERNAL, "%s: %s", child_step(failed), strerror(-c->code));
 }
 

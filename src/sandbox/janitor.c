@@ -38,7 +38,7 @@ enum {
 
 /* Written by the supervisor, read by the janitor; n_groups last. */
 static struct {
-        int parent_pidfd, finish_fd, run_fd;
+        int parent_pidfd, finish_fd, run_fd, slot_fd;
         char groups[JANITOR_DIRS][512], kills[JANITOR_DIRS][512];
         uint32_t n_groups, left;
         uint32_t walled; /* futex word: 0 not yet; 1: user namespaces are forbidden inside; else errno + 1 */
@@ -89,14 +89,33 @@ static uint32_t remove_all(uint32_t n) {
         return left;
 }
 
+/* Holds none of the caller's pipes open, nor the supervisor's end of anybody's socket; but the slot, whose lock must
+ * last until it is clean. */
+static void close_others(void) {
+        unsigned from = 0;
+
+        for (;;) {
+                const int keep[] = { job.parent_pidfd, job.finish_fd, job.run_fd, job.slot_fd };
+                unsigned next = ~0u;
+
+                for (size_t i = 0; i < ARRAY_SIZE(keep); i++)
+                        if ((unsigned) keep[i] >= from && (unsigned) keep[i] < next)
+                                next = (unsigned) keep[i];
+                if (next > from)
+                        (void) sys_close_range(from, next == ~0u ? next : next - 1, 0);
+                if (next == ~0u)
+                        return;
+                from = next + 1;
+        }
+}
+
 static int janitor_main(void *arg) {
         static const struct timespec pause = { .tv_nsec = 500000 };
         uint32_t n;
 
         (void) arg;
-        /* Out of the terminal's reach, and holding none of the caller's pipes open. */
-        (void) sys_setsid();
-        (void) sys_close_range(0, 2, 0);
+        (void) sys_setsid(); /* out of the terminal's reach */
+        close_others();
         __atomic_store_n(&job.walled, 1u - (uint32_t) forbid_user_namespaces(), __ATOMIC_RELEASE);
         (void) sys_futex_wake(&job.walled);
         wait_for_end();
@@ -123,6 +142,7 @@ int janitor_start(struct sandbox *sb, int parent_pidfd, struct err *err) {
         job.parent_pidfd = parent_pidfd;
         job.finish_fd = sb->finish_fd;
         job.run_fd = sb->run_fd;
+        job.slot_fd = sb->slot_fd;
         job.n_groups = job.left = 0;
         job.walled = 0;
         slot_name(job.slot, sb->slot);

@@ -116,7 +116,7 @@ int root_pieces(const struct plan *plan, struct child *c, int idmap_fd, struct e
 
                 if (m->kind == PLAN_DEVPTS)
                         r = devpts_make(err);
-                else if (m->kind != PLAN_WRITABLE)
+                else if (m->kind != PLAN_WRITABLE && m->kind != PLAN_OWN)
                         r = bind_make(m, c->weaken, idmap_fd, err);
                 if (r < 0 && (r != -ENOENT || m->kind == PLAN_BIND))
                         return r;

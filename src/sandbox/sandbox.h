@@ -58,6 +58,15 @@ enum sandbox_weaken {
         WEAKEN_AGENT_CAPS,
         WEAKEN_OOM_SCORE,
         WEAKEN_TMPFS_SIZE,
+        WEAKEN_NET_LINK,
+        WEAKEN_NET_ADDRESS,
+        WEAKEN_NET_ROUTE,
+        WEAKEN_NET_ANYIP,
+        WEAKEN_NET_RULES,
+        WEAKEN_NET_RULE,
+        WEAKEN_NET_CHAIN,
+        WEAKEN_NET_LISTENER,
+        WEAKEN_NET_CANARY,
         WEAKEN_COUNT
 };
 /* True in the twin only: there a caller may go on after a failed read-back, to see what an attack makes of it. */
@@ -71,9 +80,19 @@ struct sandbox_request {
         bool tty, no_stdin;
         uint16_t rows, columns;
         uint32_t output_credit;
+        struct netns *net; /* taken from a pool; NULL: it is made now, if the plan has a network */
         const void *agent; /* the agent's ELF image */
         size_t agent_bytes;
         enum sandbox_weaken weaken;
+};
+
+/* A network namespace, and the sockets that were made in it; each -1 if not there (any more). */
+struct netns {
+        int ns_fd;
+        int route_fd, filter_fd;           /* netlink: addresses, routes; rules */
+        int socket_fds[PLAN_NET_SOCKETS];  /* what egress gets */
+        int canary_fds[PLAN_NET_CANARIES]; /* one attempt each */
+        uint64_t inodes[PLAN_NET_SOCKETS]; /* of socket_fds, when they are with egress */
 };
 
 struct sandbox {
@@ -87,14 +106,16 @@ struct sandbox {
         struct cgroup cgroup;
         struct cgroup_limits cgroup_limits;
         bool has_cgroup;
-        pid_t janitor_pid, agent_pid, command_pid; /* as the supervisor sees them; 0 = none */
+        pid_t janitor_pid, agent_pid, command_pid, egress_pid; /* as the supervisor sees them; 0 = none */
         int agent_pidfd;
-        int control_fd;        /* the agent's frames; non-blocking */
-        int gate_fd;           /* AP_READY arrives here */
-        int pair_fd;           /* the waiting command; -1 once released and started */
-        int listener_fd;       /* refused calls; -1 = none */
-        int root_fd;           /* the root tmpfs, for its free space */
-        int proc_fd;           /* the host's /proc, O_PATH */
+        int control_fd;   /* the agent's frames; non-blocking */
+        int gate_fd;      /* AP_READY arrives here */
+        int pair_fd;      /* the waiting command; -1 once released and started */
+        int listener_fd;  /* refused calls; -1 = none */
+        int root_fd;      /* the root tmpfs, for its free space */
+        int proc_fd;      /* the host's /proc, O_PATH */
+        struct netns net; /* all -1 without a network */
+        enum sandbox_weaken weaken;
         int64_t time_offset_s; /* monotonic and boot time inside start from this */
         struct buf out;        /* frames not yet written to control_fd */
         struct ap_ready ready;
@@ -123,6 +144,19 @@ uint32_t sandbox_host_uid(const struct sandbox *sb, uint32_t inside);
 
 /* The same id as the machine counts it: rootless, the supervisor's own numbers are those of a user namespace. */
 uint64_t sandbox_real_uid(uint64_t supervisor_id);
+
+/* Network: closes our copies of what egress has now; and makes new ones after egress' death. */
+void sandbox_net_handed_over(struct sandbox *sb);
+int sandbox_net_listen(struct sandbox *sb, const struct plan *plan, struct err *err);
+
+/*
+ * Reads interfaces, addresses, routes and rules back from the kernel, now, and compares them with the plan, which has a
+ * network. 0; or negative with the first difference in *err, and the name of the control in *ret_control.
+ */
+int sandbox_net_verify(const struct sandbox *sb, const struct plan *plan, const char **ret_control, struct err *err);
+
+/* Tries what must be refused, from the sandbox's namespace; once, when egress has the listeners. */
+int sandbox_net_canary(struct sandbox *sb, const struct plan *plan, struct err *err);
 
 /* Bytes used on the sandbox's tmpfs, and whether it is full. */
 int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full);

@@ -12,26 +12,27 @@
 #include "base/sys.h"
 #include "sandbox/child.h"
 
-static int file_make(int root_fd, const struct plan_node *n) {
+static int file_make(const struct child *c, int root_fd, const struct plan_node *n) {
         int fd = sys_openat(root_fd, n->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, n->mode);
-        size_t len = strlen(n->text);
+        const char *text = n->text ? n->text : c->plan->certificates;
+        size_t len = strlen(text);
         ssize_t k;
 
         if (fd < 0)
                 return fd;
-        k = len > 0 ? sys_write(fd, n->text, len) : 0;
+        k = len > 0 ? sys_write(fd, text, len) : 0;
         (void) sys_close(fd);
         return k == (ssize_t) len ? 0 : k < 0 ? (int) k : -EIO;
 }
 
-static int node_make(int root_fd, const struct plan_node *n) {
+static int node_make(const struct child *c, int root_fd, const struct plan_node *n) {
         switch (n->kind) {
         case PLAN_DIR:
                 return sys_mkdirat(root_fd, n->path, n->mode);
         case PLAN_LINK:
                 return sys_symlinkat(n->text, root_fd, n->path);
         case PLAN_FILE:
-                return file_make(root_fd, n);
+                return file_make(c, root_fd, n);
         case PLAN_CHAR:
                 return sys_mkcharat(root_fd, n->path, n->mode, n->major, n->minor);
         }
@@ -51,7 +52,7 @@ int skeleton_fill(const struct child *c, int root_fd, const char **ret_where) {
 
         for (size_t i = 0; r == 0 && i < c->plan->n_nodes; i++) {
                 *ret_where = c->plan->nodes[i].path;
-                r = node_make(root_fd, &c->plan->nodes[i]);
+                r = node_make(c, root_fd, &c->plan->nodes[i]);
         }
         for (size_t i = 0; r == 0 && i < c->plan->n_mounts; i++)
                 if (c->plan->mounts[i].kind == PLAN_WRITABLE) {

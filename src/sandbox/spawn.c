@@ -28,6 +28,7 @@
 #include "sandbox/gate.h"
 #include "sandbox/idmap.h"
 #include "sandbox/janitor.h"
+#include "sandbox/netns.h"
 #include "sandbox/root.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/slot.h"
@@ -39,6 +40,7 @@ enum {
         AGENT_CAPS = 1 << 6 | 1 << 7 | 1 << 8 | 1 << 5,
 };
 
+static struct netns_job the_job;
 static struct child the_child; /* shared with the set-up child, which may outlive a call by a moment */
 
 static int oops(struct err *err, const char *what) {
@@ -229,12 +231,19 @@ static int wait_word(const struct sandbox *sb, uint32_t *word, struct err *err) 
         return 0;
 }
 
+/* A namespace that was made beforehand is the sandbox's from now on. */
+static void network_take(struct netns *from, struct sandbox *sb, struct child *c) {
+        sb->net = *from;
+        netns_none(from);
+        c->pool_fd = sb->net.ns_fd;
+}
+
 /* The supervisor visits the new network namespace and returns, while the child goes on building the root. */
 static int network_up(const struct sandbox *sb, struct child *c, struct err *err) {
         AUTO_FD int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
         int r = home < 0 ? oops(err, "network namespace") : wait_word(sb, &c->net, err);
 
-        if (r < 0 || c->plan->rootless || WEAK(c, WEAKEN_NET))
+        if (r < 0 || c->plan->rootless || c->plan->net || WEAK(c, WEAKEN_NET))
                 return r;
         r = sys_setns(sb->agent_pidfd, SYS_CLONE_NEWNET);
         if (r == 0) {
@@ -350,14 +359,22 @@ static int claim(const struct plan *plan, struct sandbox *sb, struct child *c, s
 
 int sandbox_start(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct err *err) {
         struct child *c = &the_child;
-        int r;
+        int r = 0;
 
         memset(sb, 0, sizeof(*sb));
         sb->run_fd = sb->slot_fd = sb->finish_fd = sb->agent_pidfd = sb->control_fd = sb->gate_fd = sb->pair_fd = -1;
         sb->listener_fd = sb->root_fd = sb->proc_fd = -1;
         sb->cgroup.v2_fd = -1;
         sb->out = BUF_INIT(QUEUE_MAX);
-        *c = (struct child){ .plan = plan, .weaken = req->weaken, .userns_fd = -1, .root_fd = -1 };
+        *c = (struct child){ .plan = plan, .weaken = req->weaken, .userns_fd = -1, .root_fd = -1, .pool_fd = -1 };
+        netns_none(&sb->net);
+        sb->weaken = req->weaken;
+        if (req->net)
+                network_take(req->net, sb, c);
+        else if (plan->net)
+                r = netns_prepare(plan->net, req->weaken, &sb->net, c->job = &the_job, err);
+        if (r < 0)
+                return r;
         sb->user_is_caller = enter_is_rootless() && plan->policy->n_mounts > 0 && plan->uid == PLAN_USER;
         r = claim(plan, sb, c, err);
         if (r < 0)

@@ -37,6 +37,15 @@ enum sandbox_weaken sandbox_weaken_parse(const char *name) {
                 [WEAKEN_AGENT_CAPS] = "agent-caps",
                 [WEAKEN_OOM_SCORE] = "oom-score",
                 [WEAKEN_TMPFS_SIZE] = "tmpfs-size",
+                [WEAKEN_NET_LINK] = "net-link",
+                [WEAKEN_NET_ADDRESS] = "net-address",
+                [WEAKEN_NET_ROUTE] = "net-route",
+                [WEAKEN_NET_ANYIP] = "net-anyip",
+                [WEAKEN_NET_RULES] = "net-rules",
+                [WEAKEN_NET_RULE] = "net-rule",
+                [WEAKEN_NET_CHAIN] = "net-chain",
+                [WEAKEN_NET_LISTENER] = "net-listener",
+                [WEAKEN_NET_CANARY] = "net-canary",
         };
 
         for (unsigned i = 0; i < WEAKEN_COUNT; i++)

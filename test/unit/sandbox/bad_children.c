@@ -4,6 +4,8 @@
 int child_main(void *arg);
 int child_hold(void *arg);
 int janitor_main(void *arg);
+int maker_main(void *arg);
+int listener_main(void *arg);
 
 static int __attribute__((noinline)) helper(const char *path) {
         return chdir(path); /* a failure would write the supervisor's errno */
@@ -15,6 +17,14 @@ int child_main(void *arg) {
 
 int child_hold(void *arg) {
         return arg != NULL;
+}
+
+int maker_main(void *arg) {
+        return arg != NULL;
+}
+
+int listener_main(void *arg) {
+        return arg == NULL;
 }
 
 int janitor_main(void *arg) {

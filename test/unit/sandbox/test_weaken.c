@@ -45,6 +45,15 @@ static const struct {
         { "agent-caps", WEAKEN_AGENT_CAPS },
         { "oom-score", WEAKEN_OOM_SCORE },
         { "tmpfs-size", WEAKEN_TMPFS_SIZE },
+        { "net-link", WEAKEN_NET_LINK },
+        { "net-address", WEAKEN_NET_ADDRESS },
+        { "net-route", WEAKEN_NET_ROUTE },
+        { "net-anyip", WEAKEN_NET_ANYIP },
+        { "net-rules", WEAKEN_NET_RULES },
+        { "net-rule", WEAKEN_NET_RULE },
+        { "net-chain", WEAKEN_NET_CHAIN },
+        { "net-listener", WEAKEN_NET_LISTENER },
+        { "net-canary", WEAKEN_NET_CANARY },
 };
 
 static void every_control_has_a_name(void **state) {

@@ -1,0 +1,34 @@
+/* netns.c - a sandbox's network while it lives: listeners given away, and made again. */
+#include "sandbox/netns.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/own.h"
+
+void sandbox_net_handed_over(struct sandbox *sb) {
+        for (size_t i = 0; i < PLAN_NET_SOCKETS; i++) {
+                struct stat st;
+
+                if (sb->net.socket_fds[i] < 0)
+                        continue;
+                sb->net.inodes[i] = fstat(sb->net.socket_fds[i], &st) == 0 ? st.st_ino : 0;
+                (void) close(TAKE_FD(sb->net.socket_fds[i]));
+        }
+}
+
+int sandbox_net_listen(struct sandbox *sb, const struct plan *plan, struct err *err) {
+        static struct netns_job job;
+        struct netns made;
+        int r = netns_prepare(plan->net, WEAKEN_NONE, &made, &job, err);
+
+        if (r < 0)
+                return r;
+        sandbox_net_handed_over(sb); /* an attempt before may have got half-way */
+        made.ns_fd = sb->net.ns_fd;
+        r = netns_renew(&job, err);
+        for (size_t i = 0; i < PLAN_NET_SOCKETS; i++)
+                sb->net.socket_fds[i] = made.socket_fds[i];
+        return r;
+}
