@@ -88,8 +88,14 @@ static void hex_is_lower_case_and_terminated(void **state) {
 
 static void base64_is_padded(void **state) {
         static const char *const cases[][2] = {
-                { "", "" },         { "f", "Zg==" },         { "fo", "Zm8=" },         { "foo", "Zm9v" },
-                { "foob", "Zm9vYg==" }, { "fooba", "Zm9vYmE=" }, { "foobar", "Zm9vYmFy" }, { "\xff\xfe\xfd", "//79" },
+                { "", "" },
+                { "f", "Zg==" },
+                { "fo", "Zm8=" },
+                { "foo", "Zm9v" },
+                { "foob", "Zm9vYg==" },
+                { "fooba", "Zm9vYmE=" },
+                { "foobar", "Zm9vYmFy" },
+                { "\xff\xfe\xfd", "//79" },
         };
 
         (void) state;
