@@ -84,6 +84,18 @@ def reset_or_closed(sock):
         return None
 
 
+def is_reset(place, address, port, words=b""):
+    """Is a connection refused, before or after what the client says, without a byte in answer?"""
+    try:
+        with place.connect(address, port) as c:
+            if words:
+                c.sendall(words)
+            c.recv(100)
+    except (ConnectionResetError, BrokenPipeError):
+        return True
+    return False
+
+
 def drain(sock):
     with contextlib.suppress(OSError):
         while sock.recv(65536):

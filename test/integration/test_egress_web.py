@@ -13,7 +13,7 @@ import egress_driver as driver
 import egress_world as world
 import pytest
 from egress_fixtures import (NAME, allow, client_context, egress, open_file, place,  # noqa: F401 fixtures
-                             reset_or_closed, rule, servers, start, to)
+                             is_reset, rule, servers, start, to)
 
 DATA = pathlib.Path(__file__).parent.parent / "data" / "http"
 READ_ONLY = {"methods": ["GET", "HEAD"], "paths": ["/public/"]}
@@ -396,9 +396,7 @@ def test_plain_http_is_judged_by_the_same_rules(place, egress, servers):
     with place.connect(address, 80) as c:
         assert ask(c, path="/public/x").status == 200
         assert ask(c, path="/private/x").denial["code"] == "net.path_not_allowed"
-    with place.connect(address, 80) as c:
-        c.sendall(b"SSH-2.0-x\r\n")
-        assert reset_or_closed(c) is None
+    assert is_reset(place, address, 80, b"SSH-2.0-x\r\n")
     assert len(web.requests) == 1
 
 
