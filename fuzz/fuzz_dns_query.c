@@ -10,7 +10,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        struct dns_answer a = { .ttl_s = 60, .addrs = { addr_v4(0xc6120007) }, .n_addrs = 1, .ptr = "a.example" };
+        struct dns_answer a = {
+                .ttl_s = 60, .addrs = { addr_v4(0xc6120007) }, .n_addrs = 1, .ptr = "a.example", .prohibited = "no"
+        };
         struct dns_query q = { 0 }, again;
         char name[HOST_NAME];
         uint8_t reply[DNS_UDP_MAX];

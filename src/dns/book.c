@@ -76,17 +76,22 @@ static int add(struct dns_book *b, const char *name, size_t len) {
         return 0;
 }
 
-int dns_book_give(struct dns_book *b, const char *name, struct addr *ret, struct err *err) {
-        size_t len = strlen(name), index = b->n;
-        const struct page *page = map_get(b->by_name, name, len);
+bool dns_book_find(const struct dns_book *b, const char *name, struct addr *ret) {
+        const struct page *page = map_get(b->by_name, name, strlen(name));
 
         if (page)
-                index = page->index;
-        else if (b->n >= b->max)
+                *ret = addr_v4(FIRST_ADDRESS + (uint32_t) page->index);
+        return page;
+}
+
+int dns_book_give(struct dns_book *b, const char *name, struct addr *ret, struct err *err) {
+        if (dns_book_find(b, name, ret))
+                return 0;
+        if (b->n >= b->max)
                 return err_set(err, -EDQUOT, ERR_LIMIT, "all %zu names of the budget are used", b->max);
-        else if (add(b, name, len) < 0)
+        if (add(b, name, strlen(name)) < 0)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "address book: out of memory");
-        *ret = addr_v4(FIRST_ADDRESS + (uint32_t) index);
+        *ret = addr_v4(FIRST_ADDRESS + (uint32_t) b->n - 1);
         return 0;
 }
 

@@ -21,6 +21,7 @@ enum {
         DNS_UDP_MAX = 1232,   /* most we send by UDP, whatever the client offers */
         DNS_QUERY_MAX = 4096, /* a longer query is refused */
         DNS_ADDRS = 16,       /* per answer; more are left out */
+        DNS_WHY_MAX = 128,    /* of struct dns_answer.prohibited; the rest is cut off */
         DNS_BOOK_MAX = 131070,
 };
 
@@ -58,7 +59,8 @@ struct dns_answer {
         uint32_t ttl_s;
         struct addr addrs[DNS_ADDRS];
         size_t n_addrs;
-        const char *ptr; /* name for a PTR question, or NULL */
+        const char *ptr;        /* name for a PTR question, or NULL */
+        const char *prohibited; /* why, as Extended DNS Error 18 (RFC 8914) for clients with EDNS, or NULL */
 };
 
 /*
@@ -81,6 +83,8 @@ void dns_book_freep(struct dns_book **b);
  * (ERR_LIMIT): the budget is spent; names already known still work.
  */
 int dns_book_give(struct dns_book *b, const char *name, struct addr *ret, struct err *err);
+/* Was it given out already? */
+bool dns_book_find(const struct dns_book *b, const char *name, struct addr *ret);
 /* NULL: never given out. Borrowed for the life of the book. */
 const char *dns_book_name(const struct dns_book *b, const struct addr *a);
 /* Names in the order in which they were given: giving them again to an empty book restores it. */

@@ -214,6 +214,32 @@ int tls_ca_load(int dir_fd, struct tls_ca **ret, struct err *err) {
         return 0;
 }
 
+int tls_ca_text(const struct tls_ca *ca, char **ret, struct err *err) {
+        CLEANUP(ossl_bio_freep) BIO *bio = BIO_new(BIO_s_secmem());
+        char *p = NULL;
+        long n;
+
+        if (!bio || PEM_write_bio_PrivateKey(bio, ca->key, NULL, NULL, 0, NULL, NULL) != 1 ||
+            PEM_write_bio_X509(bio, ca->cert) != 1)
+                return ossl_err(err, -EIO, "CA");
+        n = BIO_get_mem_data(bio, &p);
+        *ret = n > 0 ? strndup(p, (size_t) n) : NULL;
+        OPENSSL_cleanse(p, n > 0 ? (size_t) n : 0);
+        return *ret ? 0 : err_set(err, -ENOMEM, ERR_INTERNAL, "CA: out of memory");
+}
+
+int tls_ca_from_text(const char *text, struct tls_ca **ret, struct err *err) {
+        CLEANUP(tls_ca_freep) struct tls_ca *ca = calloc(1, sizeof(*ca));
+        int n = (int) strlen(text), r;
+
+        if (!ca)
+                return err_set(err, -ENOMEM, ERR_INTERNAL, "CA: out of memory");
+        r = load(ca, text, n, text, n, err);
+        if (r == 0)
+                *ret = TAKE_PTR(ca);
+        return r;
+}
+
 int ossl_leaf(const struct tls_ca *ca, const char *name, EVP_PKEY *key, X509 **ret, struct err *err) {
         CLEANUP(ossl_x509_freep) X509 *cert = X509_new();
         time_t end = time(NULL) + (time_t) LEAF_DAYS * DAY_S;

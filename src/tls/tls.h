@@ -60,6 +60,10 @@ int tls_ca_new(const char *name, unsigned days, struct tls_ca **ret, struct err 
 int tls_ca_save(const struct tls_ca *ca, int dir_fd, struct err *err);
 /* -ENOENT: not there. -EPERM: others may read the key. -EKEYEXPIRED: valid for less than a day from now. */
 int tls_ca_load(int dir_fd, struct tls_ca **ret, struct err *err);
+/* Key and certificate as one PEM text, for memory that outlives the process. The caller wipes and frees *ret. */
+int tls_ca_text(const struct tls_ca *ca, char **ret, struct err *err);
+/* The same read back. -EKEYEXPIRED as tls_ca_load(). */
+int tls_ca_from_text(const char *text, struct tls_ca **ret, struct err *err);
 /* The certificate, for trust stores. Borrowed. */
 const char *tls_ca_pem(const struct tls_ca *ca);
 struct tls_ca *tls_ca_free(struct tls_ca *ca);
