@@ -46,7 +46,7 @@ static void apt_lists(void **state) {
               "deb\thttps://user:p@ss@c.example/apt x\n"
               "debug http://no.example/ x\n"
               "deb cdrom:[Debian]/ bookworm main\ndeb file:///srv/mirror x main\ndeb mirror+file:/etc/m x\n"
-              "deb http://*.d.example/ x\ndeb http:// x\ndeb http://192.0.2.9/ x\ndeb https://[2001:db8::9]:444/ x\n",
+              "deb http://*.d.example/ x\ndeb http:// x\ndeb http://no.example:1-99/ x\ndeb http://192.0.2.9/ x\ndeb https://[2001:db8::9]:444/ x\n",
               "a.example 80; b.example 8443; c.example 443; 192.0.2.9/32 80; 2001:db8::9/128 444");
         finds(NET_APT_LIST, "", "");
         finds(NET_APT_LIST, "deb http://A.Example.:80/x y", "a.example 80");
