@@ -89,7 +89,7 @@ const char *dns_book_at(const struct dns_book *b, size_t i);
 
 /* --- names of the world outside --- */
 
-enum { DNS_SERVERS = 4, DNS_TEXT_MAX = 64 * 1024 };
+enum { DNS_SERVERS = 4, DNS_TEXT_MAX = 1 << 20 };
 
 struct dns_server {
         struct addr addr;

@@ -51,6 +51,7 @@ class Checks(unittest.TestCase):
     def test_layers_refuse_foreign_libraries(self):
         tool = "check-layers.py"
         self.refuses(tool, "src/run/a.c", "#include <jansson.h>\n", "src/run/a.c:1: <jansson.h> belongs")
+        self.refuses(tool, "src/json/a.c", "#include <openssl/ssl.h>\n", "src/json/a.c:1: <openssl/ssl.h> belongs")
         self.refuses(tool, "src/seccomp.c", "#include <seccomp.h>\n", "is not in tools/layers.txt")
         self.refuses(tool, "src/base/a.c", "#include <cmocka.h>\n", "<cmocka.h> belongs")
         self.accepts(tool, "src/json/a.c", "#include <jansson.h>\n#include <linux/seccomp.h>\n")
