@@ -98,10 +98,12 @@ static int words_read(int argc, char **argv, struct words *w) {
         }
         if (optind < argc)
                 return cli_usage("policy explain", "'%.40s' is not expected", argv[optind]);
-        return w->host ? -1 : cli_usage("policy explain", "--host is missing");
+        return -1;
 }
 
 static int question_of(const struct words *w, struct question *ret, struct err *err) {
+        if (!w->host)
+                return err_set(err, -EINVAL, ERR_INVALID, "--host is missing");
         ret->is_literal = addr_parse(w->host, &ret->address) == 0;
         if (!ret->is_literal && host_canonical(w->host, strlen(w->host), ret->name) < 0)
                 return err_set(err, -EINVAL, ERR_INVALID,
