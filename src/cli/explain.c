@@ -157,6 +157,19 @@ static int policies_read(const struct words *w, struct policy *p, struct policy 
         return r < 0 ? r : policy_egress_new(p, w->ceiling ? ceiling : NULL, resolve, w->n_resolve, ret, err);
 }
 
+/* With --resolve the address is known beforehand. */
+static void question_resolve(struct question *x, const struct policy_egress *e) {
+        const struct policy_resolve *to = NULL;
+
+        if (x->q.name && x->q.port > 0 && !x->q.address)
+                to = policy_egress_resolve(e, x->q.name, x->q.port);
+        if (!to)
+                return;
+        x->q.address = &to->address;
+        if (x->q.stage == POLICY_NET_CONNECT)
+                x->q.stage = POLICY_NET_ADDRESS;
+}
+
 /* The rule behind "allow[2]", "ceiling:deny[0]"; NULL for "default" and the floor. The caller frees it. */
 static struct json *rule_of(const struct policy *p, const struct policy *ceiling, const char *text) {
         bool above = str_has_prefix(text, "ceiling:");
@@ -251,6 +264,7 @@ int cmd_policy_explain(int argc, char **argv) {
                 return r;
         if (question_of(&w, &x, &err) < 0 || policies_read(&w, &p, &ceiling, &e, &err) < 0)
                 return cli_fail(&err);
+        question_resolve(&x, e);
         policy_net_eval(e, &x.q, &v);
         rule = rule_of(&p, &ceiling, v.rule);
         above = *v.ceiling_rule ? rule_of(&p, &ceiling, v.ceiling_rule) : NULL;

@@ -75,6 +75,10 @@ def test_the_effective_policy_is_a_policy_with_the_same_hash(files):
     (["--net", "public", "--host", "b.example", "--port", "22"], 0, "by default"),
     (["--resolve", "api.example.com:443=127.0.0.1:1", "--host", "api.example.com", "--port", "443",
       "--address", "127.0.0.1"], 0, "by allow[0]"),
+    (["--resolve", "api.example.com:443=127.0.0.1:1", "--host", "api.example.com", "--port", "443",
+      "--address", "127.0.0.2"], 1, "floor:loopback"),
+    (["--resolve", "evil.example:443=8.8.8.8:1", "--host", "evil.example", "--port", "443"], 1,
+     "net.name_not_allowed by default"),
 ])
 def test_explain_names_the_rule(files, words, code, answer):
     result = explain(files, *words)
@@ -93,6 +97,12 @@ def test_explain_names_the_rule(files, words, code, answer):
 def test_the_ceiling_must_allow_it_too(files, words, code, answer):
     result = explain(files, *words, ceiling=True)
     assert result.code == code and answer in result.out, result
+
+
+def test_what_is_resolved_by_hand_is_judged_with_its_address(files):
+    to = ["--resolve", "api.example.com:443=127.0.0.1:1", "--json"]
+    assert json.loads(explain(files, *to, "--host", "api.example.com", "--port", "443").out)["address_judged"]
+    assert not json.loads(explain(files, *to, "--host", "api.example.com", "--port", "80").out)["address_judged"]
 
 
 def test_explain_as_json(files):

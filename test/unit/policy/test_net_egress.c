@@ -63,6 +63,35 @@ static void an_empty_ceiling_stays_a_ceiling(void **state) {
         policy_done(&p);
 }
 
+/* What every bound lets pass must still fit one document, twice. */
+static void the_largest_policies_fit_one_document(void **state) {
+        CLEANUP(policy_egress_freep) struct policy_egress *e = NULL;
+        size_t cap = 512 * 256, n;
+        AUTO_FREE char *text = NULL, *yaml = malloc(cap);
+        struct err err = { 0 };
+
+        (void) state;
+        n = (size_t) snprintf(yaml, cap, " {");
+        for (int list = 0; list < 2; list++) {
+                n += (size_t) snprintf(yaml + n, cap - n, "%s: [", list == 0 ? "allow" : "deny");
+                for (int i = 0; i < POLICY_NET_RULES; i++)
+                        n += (size_t) snprintf(
+                                yaml + n, cap - n,
+                                "{host: \"*.h%d.example\", ports: [1, 3, 5], methods: [GET, PUT], paths: "
+                                "[/a, /b]},",
+                                i);
+                n += (size_t) snprintf(yaml + n, cap - n, "],");
+        }
+        (void) snprintf(yaml + n, cap - n, "}");
+        net_accept(yaml, &p);
+        net_accept(yaml, &ceiling);
+        text = document(&ceiling, NULL, 0);
+        if (policy_egress_read(text, strlen(text), &e, &err) < 0)
+                fail_msg("%s", err.msg);
+        policy_done(&p);
+        policy_done(&ceiling);
+}
+
 static void refuses(const char *text, const char *want) {
         struct policy_egress *e = NULL;
         struct err err = { 0 };
@@ -271,6 +300,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(what_is_written_is_read),
                 cmocka_unit_test(an_empty_ceiling_stays_a_ceiling),
+                cmocka_unit_test(the_largest_policies_fit_one_document),
                 cmocka_unit_test(wrong_documents_are_refused),
                 cmocka_unit_test(budgets_are_the_lower_of_both),
                 cmocka_unit_test(the_supervisor_knows_what_to_start),
