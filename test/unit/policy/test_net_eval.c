@@ -231,7 +231,8 @@ static void the_ceiling_opens_the_floor_by_naming_the_address(void **state) {
               { "db.corp.example:5432 8.8.8.8", "allow[1] ceiling:allow[1]" });
         /* a network that reaches beyond one class of the floor names nothing in it */
         CHECK(own,
-              " {preset: public, allow: [{cidr: 0.0.0.0/0, ports: [1-65535]}, {cidr: 8.0.0.0/5, ports: [1-65535]}]}",
+              " {preset: public, allow: [{cidr: 0.0.0.0/0, ports: [1-65535]}, {cidr: 8.0.0.0/5, ports: [1-65535]},"
+              " {cidr: 10.0.0.0/7, ports: [1-65535]}]}",
               NULL, { "10.1.2.3 5432", "! net.private_address floor:private floor" },
               { "db.corp.example:5432 10.1.2.3", "! net.private_address floor:private floor" });
         /* metadata services are named only by themselves */
