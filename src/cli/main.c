@@ -19,7 +19,7 @@ static const struct command {
 } commands[] = {
         { "run", cmd_run, "run a command in a new sandbox" },
         { "plan", cmd_plan, "show what a command would get, without starting it" },
-        { "policy", cmd_policy, "check a policy file, show its effective form and hash" },
+        { "policy", cmd_policy, "check, explain and compare policy files" },
         { "prove", cmd_prove, "attack a sandbox on this machine, and show the result" },
         { "verify", cmd_verify, "check a signed report, offline" },
         { "doctor", cmd_doctor, "check what this machine offers, with remedies" },
