@@ -53,3 +53,19 @@ void str_hex(char *dst, const void *p, size_t n) {
         }
         dst[2 * n] = '\0';
 }
+
+void str_base64(char *dst, const void *p, size_t n) {
+        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        const uint8_t *b = p;
+
+        for (size_t i = 0; i < n; i += 3) {
+                uint32_t v = (uint32_t) b[i] << 16 | (i + 1 < n ? (uint32_t) b[i + 1] << 8 : 0) |
+                             (i + 2 < n ? b[i + 2] : 0);
+
+                *dst++ = digits[v >> 18];
+                *dst++ = digits[v >> 12 & 63];
+                *dst++ = i + 1 < n ? digits[v >> 6 & 63] : '=';
+                *dst++ = i + 2 < n ? digits[v & 63] : '=';
+        }
+        *dst = '\0';
+}

@@ -13,3 +13,6 @@ bool str_eq(const char *a, const char *b);
 bool str_has_prefix(const char *s, const char *prefix);
 /* Lower-case hex, NUL-terminated; dst holds 2 * n + 1. */
 void str_hex(char *dst, const void *p, size_t n);
+/* Base64 with padding, NUL-terminated; dst holds STR_BASE64(n). */
+#define STR_BASE64(n) (((n) + 2) / 3 * 4 + 1)
+void str_base64(char *dst, const void *p, size_t n);

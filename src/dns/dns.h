@@ -81,6 +81,8 @@ void dns_book_freep(struct dns_book **b);
  * (ERR_LIMIT): the budget is spent; names already known still work.
  */
 int dns_book_give(struct dns_book *b, const char *name, struct addr *ret, struct err *err);
+/* Was it given out already? */
+bool dns_book_find(const struct dns_book *b, const char *name, struct addr *ret);
 /* NULL: never given out. Borrowed for the life of the book. */
 const char *dns_book_name(const struct dns_book *b, const struct addr *a);
 /* Names in the order in which they were given: giving them again to an empty book restores it. */
@@ -89,7 +91,7 @@ const char *dns_book_at(const struct dns_book *b, size_t i);
 
 /* --- names of the world outside --- */
 
-enum { DNS_SERVERS = 4, DNS_TEXT_MAX = 64 * 1024 };
+enum { DNS_SERVERS = 4, DNS_TEXT_MAX = 1 << 20 };
 
 struct dns_server {
         struct addr addr;

@@ -73,16 +73,16 @@ void http_parser_freep(struct http_parser **p);
 
 /*
  * Takes bytes up to the next event. To be called again with the rest (also with n = 0) until it says HTTP_EV_MORE or
- * HTTP_EV_END. After HTTP_EV_END it says so again and takes nothing, until http_parser_next(); but for a response
- * after which nothing may follow, bytes are an error. -EPROTO, -EMSGSIZE: the peer is refused; sticky; no message has
- * a byte of the peer in it. The same bytes give the same events however they are cut, but for the cuts of bodies.
+ * HTTP_EV_END. After HTTP_EV_END it says so again and takes nothing, until http_parser_next(). Bytes behind a final
+ * response are an error, in place of HTTP_EV_END or after it. -EPROTO, -EMSGSIZE: the peer is refused; sticky; no
+ * message has a byte of the peer in it. The same bytes give the same result however they are cut.
  */
 int http_feed(struct http_parser *p, const void *bytes, size_t n, struct http_event *ret, struct err *err);
 /* The same from an evbuffer: drains what is used and moves body bytes to the end of body; event.n says how many. */
 int http_pull(struct http_parser *p, struct evbuffer *in, struct evbuffer *body, struct http_event *ret,
               struct err *err);
-/* The peer will send no more. 0: fine between messages (HTTP_EV_MORE), or this was the end of a response without a
- * length (HTTP_EV_END). -EPROTO: truncated. */
+/* The peer will send no more, and http_feed() said HTTP_EV_MORE. 0: fine between messages (HTTP_EV_MORE), or this was
+ * the end of a response without a length (HTTP_EV_END). -EPROTO: truncated. */
 int http_eof(struct http_parser *p, struct http_event *ret, struct err *err);
 /* From HTTP_EV_HEAD until http_parser_next(). */
 const struct http_head *http_parser_head(const struct http_parser *p);

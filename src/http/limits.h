@@ -9,14 +9,16 @@ enum {
         HTTP_CHUNK_LINE_MAX = 256, /* bytes of a chunk-size line, extensions included */
         HTTP_TRAILERS_MAX = 32,    /* trailer lines, which are checked and dropped */
         HTTP_TRAILER_BYTES = 8192, /* of all trailer lines together */
+        HTTP_CHUNK_EXCESS = 16384, /* bytes of chunk framing beyond what the chunks' data justifies */
         HTTP_INTERIM_MAX = 8,      /* 1xx answers before the final one */
 
-        HTTP_READ_HIGH = 64 * 1024,       /* a connection stops reading when so much waits to be looked at */
-        HTTP_WRITE_HIGH = 256 * 1024,     /* a writer should stop when so much waits to be sent ... */
-        HTTP_WRITE_LOW = 64 * 1024,       /* ... and is told to go on at this */
-        HTTP_WRITE_MAX = 8 * 1024 * 1024, /* more than this waiting: the connection ends */
-        HTTP_DISCARD_MAX = 256 * 1024,    /* of a body that nobody wants; then the connection ends */
-        HTTP_BODY_DEFAULT = 1024 * 1024,  /* of a request, unless its handler allows more */
+        HTTP_READ_HIGH = 64 * 1024,          /* a connection stops reading when so much waits to be looked at */
+        HTTP_WRITE_HIGH = 256 * 1024,        /* a writer should stop when so much waits to be sent ... */
+        HTTP_WRITE_LOW = 64 * 1024,          /* ... and is told to go on at this */
+        HTTP_WRITE_MAX = 8 * 1024 * 1024,    /* more than this waiting: the connection ends */
+        HTTP_DISCARD_MAX = 256 * 1024,       /* of a body that nobody wants; then the connection ends */
+        HTTP_LINGER_BYTES = 4 * 1024 * 1024, /* of what still comes after our last words */
+        HTTP_BODY_DEFAULT = 1024 * 1024,     /* of a request, unless its handler allows more */
         HTTP_CONNS_DEFAULT = 4096,
 
         HTTP_IDLE_MS = 60 * 1000,  /* between requests */

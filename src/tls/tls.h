@@ -1,6 +1,7 @@
 /*
  * tls.h - TLS for the egress proxy: whose name a ClientHello carries, a local CA with leaves on demand, and
- * bufferevents for both sides of an opened connection. The only includer of OpenSSL; nobody else sees its types.
+ * bufferevents for both sides of an opened connection. The only includer of OpenSSL; nobody else sees its types. The
+ * process must ignore SIGPIPE, because OpenSSL writes to sockets with write().
  */
 #pragma once
 
@@ -16,7 +17,7 @@ struct event_base;
 
 /* --- ClientHello, without opening the connection --- */
 
-enum { TLS_HELLO_MAX = 32 * 1024, TLS_ALPNS = 8, TLS_ALPN_TEXT = 32 };
+enum { TLS_HELLO_MAX = 32 * 1024, TLS_ALPNS = 8, TLS_ALPN_TEXT = 32, TLS_CLOSE_S = 5 };
 
 enum tls_look {
         TLS_MORE,    /* nothing is known yet */
@@ -59,6 +60,10 @@ int tls_ca_new(const char *name, unsigned days, struct tls_ca **ret, struct err 
 int tls_ca_save(const struct tls_ca *ca, int dir_fd, struct err *err);
 /* -ENOENT: not there. -EPERM: others may read the key. -EKEYEXPIRED: valid for less than a day from now. */
 int tls_ca_load(int dir_fd, struct tls_ca **ret, struct err *err);
+/* Key and certificate as one PEM text, for memory that outlives the process. The caller wipes and frees *ret. */
+int tls_ca_text(const struct tls_ca *ca, char **ret, struct err *err);
+/* The same read back. -EKEYEXPIRED as tls_ca_load(). */
+int tls_ca_from_text(const char *text, struct tls_ca **ret, struct err *err);
 /* The certificate, for trust stores. Borrowed. */
 const char *tls_ca_pem(const struct tls_ca *ca);
 struct tls_ca *tls_ca_free(struct tls_ca *ca);
@@ -105,5 +110,8 @@ int tls_connect_fd(struct tls_client *c, struct event_base *base, int fd, const 
 int tls_error(struct bufferevent *bev, short what, struct err *err);
 /* "TLSv1.3" and the like; "" before the handshake has ended. */
 const char *tls_version(struct bufferevent *bev);
-/* Says close_notify; to be called when all output is written, before the bufferevent is freed. */
-void tls_close_notify(struct bufferevent *bev);
+/*
+ * Takes bev: forgets its callbacks and what is unread, writes what is left, says close_notify, and frees it when that
+ * has gone out, or after TLS_CLOSE_S without progress. bufferevent_free() is the other end: at once, and dirty.
+ */
+void tls_close(struct bufferevent *bev);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -85,8 +86,30 @@ static void hex_is_lower_case_and_terminated(void **state) {
         assert_string_equal(s, "");
 }
 
+static void base64_is_padded(void **state) {
+        static const char *const cases[][2] = {
+                { "", "" },
+                { "f", "Zg==" },
+                { "fo", "Zm8=" },
+                { "foo", "Zm9v" },
+                { "foob", "Zm9vYg==" },
+                { "fooba", "Zm9vYmE=" },
+                { "foobar", "Zm9vYmFy" },
+                { "\xff\xfe\xfd", "//79" },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                char code[STR_BASE64(8)];
+
+                str_base64(code, cases[i][0], strlen(cases[i][0]));
+                assert_string_equal(code, cases[i][1]);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(base64_is_padded),
                 cmocka_unit_test(whole_decimal_numbers_are_read),
                 cmocka_unit_test(anything_else_is_refused_and_leaves_the_result_alone),
                 cmocka_unit_test(numbers_out_of_range_are_refused),

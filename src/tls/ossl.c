@@ -1,0 +1,58 @@
+/* ossl.c - see ossl.h. */
+#include "ossl.h"
+
+#include <errno.h>
+
+#include <openssl/err.h>
+
+#include "base/err.h"
+#include "base/own.h"
+
+void ossl_ctx_freep(SSL_CTX **p) {
+        SSL_CTX_free(*p);
+        *p = NULL;
+}
+
+void ossl_ssl_freep(SSL **p) {
+        SSL_free(*p);
+        *p = NULL;
+}
+
+void ossl_x509_freep(X509 **p) {
+        X509_free(*p);
+        *p = NULL;
+}
+
+void ossl_pkey_freep(EVP_PKEY **p) {
+        EVP_PKEY_free(*p);
+        *p = NULL;
+}
+
+void ossl_bio_freep(BIO **p) {
+        BIO_free_all(*p);
+        *p = NULL;
+}
+
+int ossl_err(struct err *err, int code, const char *what) {
+        unsigned long e = ERR_get_error();
+        const char *reason = e != 0 ? ERR_reason_error_string(e) : NULL;
+
+        ERR_clear_error();
+        return err_set(err, code, code == -EIO || code == -ENOMEM ? ERR_INTERNAL : ERR_PEER, "%s: %s", what,
+                       reason ? reason : "no reason given");
+}
+
+int ossl_ctx_new(const SSL_METHOD *method, SSL_CTX **ret, struct err *err) {
+        CLEANUP(ossl_ctx_freep) SSL_CTX *ctx = SSL_CTX_new(method);
+
+        if (!ctx || SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1)
+                return ossl_err(err, -EIO, "TLS context");
+        SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
+        /* The system's configuration may say otherwise; a cut must never look like an end. */
+        SSL_CTX_clear_options(ctx, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_ALLOW_UNSAFE_LEGACY_RENEGOTIATION);
+        SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+        (void) SSL_CTX_set_num_tickets(ctx, 0);
+        SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+        *ret = TAKE_PTR(ctx);
+        return 0;
+}
