@@ -211,6 +211,7 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
                 .agent = o->agent,
                 .agent_bytes = o->agent_bytes,
                 .weaken = o->weaken,
+                .net = o->net.ready,
         };
         struct err end = { 0 };
         AUTO_FD int signal_fd = -1, evidence_fd = -1;

@@ -30,6 +30,7 @@ struct run_network {
         const char *upstream_proxy, *bind; /* NULL: none */
         const char *ca_bundle;             /* certificates to trust instead of the host's; NULL: the host's */
         const char *log_path;              /* the egress log; NULL: none is kept */
+        struct netns *ready;               /* taken from a pool (sandbox/netpool.h); NULL: made at the start */
 };
 
 struct run_options {

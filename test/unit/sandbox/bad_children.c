@@ -6,6 +6,7 @@ int child_hold(void *arg);
 int janitor_main(void *arg);
 int maker_main(void *arg);
 int listener_main(void *arg);
+int filler_main(void *arg);
 
 static int __attribute__((noinline)) helper(const char *path) {
         return chdir(path); /* a failure would write the supervisor's errno */
@@ -25,6 +26,10 @@ int maker_main(void *arg) {
 
 int listener_main(void *arg) {
         return arg == NULL;
+}
+
+int filler_main(void *arg) {
+        return arg != NULL;
 }
 
 int janitor_main(void *arg) {
