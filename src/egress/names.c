@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -23,14 +24,25 @@
 #include "egress/record.h"
 #include "egress/sandbox.h"
 
-/* A denial; the answer says rcode. */
-static void refuse(struct sandbox *s, struct record *r, const char *code, const char *rule) {
+enum { WHY_TEXT = 96 };
+
+/* An answer that says no, and its reason for clients that can show one. */
+struct refusal {
+        struct dns_answer answer;
+        char why[WHY_TEXT];
+};
+
+static void refuse(struct sandbox *s, struct record *r, const char *code, const char *rule, enum dns_rcode rcode,
+                   struct refusal *ret) {
         char event[RECORD_EVENT];
 
         r->code = code;
         r->rule = rule;
         r->side = record_side(rule);
         sandbox_note(s, r, event);
+        (void) snprintf(ret->why, sizeof(ret->why), "%s; event=%s; do not retry", code, event);
+        ret->answer.rcode = rcode;
+        ret->answer.prohibited = ret->why;
 }
 
 /* The address of an allowed name. False: a budget is spent. */
@@ -60,31 +72,29 @@ static bool answer_ptr(const struct sandbox *s, const struct dns_query *q, struc
         return a->ptr;
 }
 
-static void judge(struct sandbox *s, const struct dns_query *q, struct dns_answer *a) {
+static void judge(struct sandbox *s, const struct dns_query *q, struct refusal *ret) {
         const struct policy_net_request request = { .stage = POLICY_NET_NAME, .name = q->name };
         struct record r = { .kind = "dns", .name = q->name, .protocol = "dns" };
+        struct dns_answer *a = &ret->answer;
         struct policy_net_verdict v;
         char event[RECORD_EVENT];
 
         if (!meter_bucket_take(&s->dns, clock_mono_ns())) {
-                a->rcode = DNS_REFUSED;
-                refuse(s, &r, "net.budget", "floor:dns_rate");
+                refuse(s, &r, "net.budget", "floor:dns_rate", DNS_REFUSED, ret);
                 return;
         }
         if (answer_ptr(s, q, a))
                 return;
         policy_net_eval(s->policy, &request, &v);
         if (!v.allowed) {
-                a->rcode = DNS_NXDOMAIN;
-                refuse(s, &r, v.code, v.rule);
+                refuse(s, &r, v.code, v.rule, DNS_NXDOMAIN, ret);
+                return;
+        }
+        if (q->type == DNS_A && !give(s, q->name, &a->addrs[0])) {
+                refuse(s, &r, "net.budget", s->budget.rule[POLICY_NET_NAMES], DNS_REFUSED, ret);
                 return;
         }
         if (q->type == DNS_A) {
-                if (!give(s, q->name, &a->addrs[0])) {
-                        a->rcode = DNS_REFUSED;
-                        refuse(s, &r, "net.budget", s->budget.rule[POLICY_NET_NAMES]);
-                        return;
-                }
                 a->n_addrs = 1;
                 a->ttl_s = EGRESS_DNS_TTL_S;
                 r.address = a->addrs[0];
@@ -98,7 +108,7 @@ static void judge(struct sandbox *s, const struct dns_query *q, struct dns_answe
 
 size_t names_answer(struct sandbox *s, const void *p, size_t n, bool tcp, uint8_t *dst, size_t cap) {
         struct dns_query q;
-        struct dns_answer a = { .rcode = DNS_NOERROR };
+        struct refusal a = { .answer = { .rcode = DNS_NOERROR } };
         struct err err = { 0 };
         int r = dns_query_decode(p, n, &q, &err);
 
@@ -107,12 +117,11 @@ size_t names_answer(struct sandbox *s, const void *p, size_t n, bool tcp, uint8_
         if (r < 0) {
                 struct record rec = { .kind = "dns", .protocol = "dns", .detail = err.msg };
 
-                a.rcode = q.rcode;
-                refuse(s, &rec, "dns.refused", "floor:dns");
+                refuse(s, &rec, "dns.refused", "floor:dns", q.rcode, &a);
         } else {
                 judge(s, &q, &a);
         }
-        r = dns_answer_build(&q, &a, tcp, dst, cap, &err);
+        r = dns_answer_build(&q, &a.answer, tcp, dst, cap, &err);
         return r < 0 ? 0 : (size_t) r;
 }
 

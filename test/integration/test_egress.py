@@ -32,6 +32,17 @@ def test_other_names_do_not_exist(place, egress):
     assert (r["decision"], r["code"], r["rule"]) == ("deny", "net.name_not_allowed", "default")
 
 
+def test_refusal_carries_its_reason_for_clients_that_can_show_it(place, egress):
+    egress.add(place, driver.document(allow(rule())))
+    s = place.socket(kind=socket.SOCK_DGRAM)
+    with s:
+        s.connect(("8.8.8.8", 53))
+        s.send(driver.query("evil.example", edns=True))
+        reply = s.recv(4096)
+    r = egress.find(kind="dns", name="evil.example")
+    assert f"net.name_not_allowed; event={r['event']}; do not retry".encode() in reply
+
+
 @pytest.mark.parametrize("kind", [28, 64, 65, 16, 15, 255], ids=["AAAA", "SVCB", "HTTPS", "TXT", "MX", "ANY"])
 def test_only_addresses_of_allowed_names_are_told(place, egress, kind):
     egress.add(place, driver.document(allow(rule())))
