@@ -21,7 +21,7 @@
 #include "egress/limits.h"
 #include "ipc/ipc.h"
 
-enum { REQUESTS_PER_TURN = 16 };
+enum { REQUESTS_PER_TURN = 16, BATCH = 32, LATER_US = 10 * 1000 };
 
 struct item {
         STAILQ_ENTRY(item) link;
@@ -34,7 +34,7 @@ struct item {
 
 struct control {
         int fd;
-        struct event *readable, *writable;
+        struct event *readable, *writable, *later;
         STAILQ_HEAD(, item) queue;
         size_t n_records;
         const struct control_ops *ops;
@@ -54,6 +54,7 @@ static void end(struct control *c, const struct err *err) {
         c->ended = true;
         (void) event_del(c->readable);
         (void) event_del(c->writable);
+        (void) event_del(c->later);
         c->ops->on_end(c->arg, err);
 }
 
@@ -86,6 +87,7 @@ static void flush(struct control *c) {
                 c->ops->on_drained(c->arg);
 }
 
+/* The socket can take more, or records have waited long enough for company. */
 static void on_writable(evutil_socket_t fd, short what, void *arg) {
         (void) fd;
         (void) what;
@@ -134,8 +136,9 @@ int control_new(struct event_base *base, int fd, const struct control_ops *ops, 
         STAILQ_INIT(&c->queue);
         c->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, c);
         c->writable = event_new(base, fd, EV_WRITE, on_writable, c);
-        if (!c->readable || !c->writable || event_priority_set(c->readable, EGRESS_FIRST) < 0 ||
-            event_priority_set(c->writable, EGRESS_FIRST) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
+        c->later = event_new(base, -1, 0, on_writable, c);
+        if (!c->readable || !c->writable || !c->later || event_priority_set(c->readable, EGRESS_FIRST) < 0 ||
+            event_priority_set(c->writable, EGRESS_FIRST) < 0 || event_priority_set(c->later, EGRESS_FIRST) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
             event_add(c->readable, NULL) < 0) {
                 control_free(c);
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "control socket: no event");
@@ -158,13 +161,16 @@ struct control *control_free(struct control *c) {
                 event_free(c->readable);
         if (c->writable)
                 event_free(c->writable);
+        if (c->later)
+                event_free(c->later);
         own_closep(&c->fd);
         free(c);
         return NULL;
 }
 
 static void push(struct control *c, const struct egp_message *m, const int *fds, size_t n_fds,
-                 struct control_source *from) {
+                 struct control_source *from, bool urgent) {
+        static const struct timeval later = { .tv_usec = LATER_US };
         uint8_t bytes[EGP_MESSAGE_MAX];
         struct wr w = wr_to(bytes, sizeof(bytes));
         struct item *i;
@@ -191,12 +197,17 @@ static void push(struct control *c, const struct egp_message *m, const int *fds,
                 from->waiting++;
         c->n_records += i->is_record;
         STAILQ_INSERT_TAIL(&c->queue, i, link);
-        if (STAILQ_FIRST(&c->queue) == i)
+        if (event_pending(c->writable, EV_WRITE, NULL) || c->ended)
+                return; /* the socket is full, and will tell */
+        /* Each message wakes the supervisor, so what is not urgent waits a little for others. */
+        if (urgent || c->n_records >= BATCH)
                 flush(c);
+        else if (!event_pending(c->later, EV_TIMEOUT, NULL))
+                (void) event_add(c->later, &later);
 }
 
 void control_answer(struct control *c, const struct egp_message *m, const int *fds, size_t n_fds) {
-        push(c, m, fds, n_fds, NULL);
+        push(c, m, fds, n_fds, NULL, true);
 }
 
 void control_fail(struct control *c, uint32_t request, const struct err *why) {
@@ -207,13 +218,13 @@ void control_fail(struct control *c, uint32_t request, const struct err *why) {
                 m.text[i] = why->msg[i] < ' ' || why->msg[i] > '~' ? '?' : why->msg[i];
         if (!m.text[0])
                 m.text[0] = '?';
-        push(c, &m, NULL, 0, NULL);
+        push(c, &m, NULL, 0, NULL, true);
 }
 
-void control_record(struct control *c, struct control_source *from, const char *text) {
+void control_record(struct control *c, struct control_source *from, const char *text, bool urgent) {
         const struct egp_message m = { .type = EGP_RECORD, .record = text, .n_record = strlen(text) };
 
-        push(c, &m, NULL, 0, from);
+        push(c, &m, NULL, 0, from, urgent);
 }
 
 size_t control_waiting(const struct control *c) {

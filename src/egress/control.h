@@ -1,6 +1,7 @@
 /* control.h - the socket to the supervisor: its requests in, answers and records out. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,7 +34,8 @@ struct control *control_free(struct control *c);
 /* Puts an answer behind what waits already. fds are sent as copies. */
 void control_answer(struct control *c, const struct egp_message *m, const int *fds, size_t n_fds);
 void control_fail(struct control *c, uint32_t request, const struct err *why);
-void control_record(struct control *c, struct control_source *from, const char *text);
+/* urgent: at once; otherwise it may wait some milliseconds for others. */
+void control_record(struct control *c, struct control_source *from, const char *text, bool urgent);
 /* Records of all sources that wait. */
 size_t control_waiting(const struct control *c);
 /* The source is about to go; its records stay. */

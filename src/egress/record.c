@@ -112,7 +112,7 @@ static void send_record(struct ledger *l, const struct record *r, uint64_t count
                         small, sizeof(small),
                         "{\"decision\":\"%s\",\"detail\":\"out of memory\",\"event\":\"%s\",\"kind\":\"%s\",\"sandbox\":\"%s\"}",
                         r->allowed ? "allow" : "deny", r->event, r->kind, l->sandbox);
-        l->send(l->arg, text ? text : small);
+        l->send(l->arg, text ? text : small, !r->allowed);
 }
 
 static void repeat_end(struct ledger *l, struct repeat *p) {

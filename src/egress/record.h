@@ -34,8 +34,8 @@ int record_text(const struct record *r, const char *sandbox, uint64_t count, cha
 /* Whose rule it is: "ceiling" and "floor" rules begin with their side, all others are the sandbox's. */
 const char *record_side(const char *rule);
 
-/* Takes over one text for the supervisor. */
-typedef void (*ledger_send_fn)(void *arg, const char *text);
+/* One text for the supervisor. urgent: a denial, which somebody may be waiting to hear of. */
+typedef void (*ledger_send_fn)(void *arg, const char *text, bool urgent);
 
 struct ledger; /* of one sandbox */
 

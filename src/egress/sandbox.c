@@ -56,10 +56,10 @@ void sandbox_tell(struct sandbox *s, struct record *r) {
         ledger_tell(s->ledger, r);
 }
 
-static void send_text(void *arg, const char *text) {
+static void send_text(void *arg, const char *text, bool urgent) {
         struct sandbox *s = arg;
 
-        control_record(s->egress->control, &s->source, text);
+        control_record(s->egress->control, &s->source, text, urgent);
 }
 
 void sandbox_pause(struct sandbox *s) {

@@ -1,6 +1,7 @@
 /* test_record.c - every attempt is told once, by itself or in a count, under the event that the client was told. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,8 +25,9 @@ static struct {
         size_t n;
 } sent;
 
-static void keep_text(void *arg, const char *text) {
+static void keep_text(void *arg, const char *text, bool urgent) {
         (void) arg;
+        assert_true(urgent);
         assert_true(sent.n < SENT_MAX);
         sent.texts[sent.n++] = strdup(text);
 }
