@@ -182,6 +182,18 @@ static void compression_in_a_question_is_malformed(void **state) {
         }
 }
 
+/* The type 0x0161 and the class 0x0001 read as a name are "a": a pointer to them leads to a good name. */
+static void a_pointer_to_a_good_name_is_malformed_too(void **state) {
+        struct packet p;
+
+        (void) state;
+        packet_start(&p, 1, 0, (const uint16_t[]){ 1, 0, 0, 0 });
+        packet_u16(&p, 0xc00e);
+        packet_u16(&p, 0x0161);
+        packet_u16(&p, 0x0001);
+        refused(&p, DNS_FORMERR);
+}
+
 static void too_long_names_are_malformed(void **state) {
         struct packet p;
 
@@ -280,6 +292,7 @@ int main(void) {
                 cmocka_unit_test(other_classes_are_refused),
                 cmocka_unit_test(counts_must_be_one_question),
                 cmocka_unit_test(compression_in_a_question_is_malformed),
+                cmocka_unit_test(a_pointer_to_a_good_name_is_malformed_too),
                 cmocka_unit_test(too_long_names_are_malformed),
                 cmocka_unit_test(trailing_and_missing_bytes_are_malformed),
                 cmocka_unit_test(oversized_queries_are_malformed),

@@ -161,24 +161,41 @@ static void a_server_refuses_to_be_somebody_else(void **state) {
         assert_non_null(strstr(pair.client.err.msg, "unrecognized name"));
 }
 
-/* A server that shows a good certificate of a trusted CA, whoever is asked for. */
-static void a_certificate_for_another_name_is_not_accepted(void **state) {
+/* A server with a mind of its own: a good certificate of a trusted CA, whoever is asked for. */
+static void serve_foreign(int max_version) {
         CLEANUP(ossl_pkey_freep) EVP_PKEY *key = EVP_EC_gen("P-256");
         CLEANUP(ossl_x509_freep) X509 *leaf = NULL;
         CLEANUP(ossl_ctx_freep) SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
         struct err err = { 0 };
 
-        (void) state;
         assert_int_equal(ossl_leaf(ca, NAME, key, &leaf, &err), 0);
         assert_int_equal(SSL_CTX_use_certificate(ctx, leaf), 1);
         assert_int_equal(SSL_CTX_use_PrivateKey(ctx, key), 1);
+        assert_int_equal(SSL_CTX_set_max_proto_version(ctx, max_version), 1);
         pair_watch(&pair.server, bufferevent_openssl_filter_new(pair.base, pair_plain(&pair, 0), SSL_new(ctx),
                                                                 BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE));
+}
+
+static void a_certificate_for_another_name_is_not_accepted(void **state) {
+        (void) state;
+        serve_foreign(TLS1_3_VERSION);
         dial(client, "evil.example");
         pair_run(&pair, 1);
         assert_false(pair.client.connected);
         assert_int_equal(pair.client.err.code, -EKEYREJECTED);
         assert_non_null(strstr(pair.client.err.msg, "hostname mismatch"));
+}
+
+static void servers_cannot_renegotiate(void **state) {
+        (void) state;
+        serve_foreign(TLS1_2_VERSION);
+        dial(client, NAME);
+        pair_run(&pair, 0);
+        assert_string_equal(pair.client.version, "TLSv1.2");
+        assert_int_equal(SSL_renegotiate(bufferevent_openssl_get_ssl(pair.server.bev)), 1);
+        say(&pair.server, "again");
+        pair_idle(&pair, 100);
+        assert_int_equal(SSL_total_renegotiations(bufferevent_openssl_get_ssl(pair.client.bev)), 0);
 }
 
 static void an_unknown_ca_is_not_accepted(void **state) {
@@ -273,7 +290,7 @@ static void no_tickets_no_sessions_no_renegotiation(void **state) {
         assert_int_equal(SSL_renegotiate(ssl), 1);
         say(&pair.client, "after");
         pair_idle(&pair, 100);
-        assert_int_equal(SSL_num_renegotiations(bufferevent_openssl_get_ssl(pair.server.bev)), 0);
+        assert_int_equal(SSL_total_renegotiations(bufferevent_openssl_get_ssl(pair.server.bev)), 0);
         pair_done(&pair);
         pair_start(&pair);
         serve(NAME);
@@ -465,6 +482,7 @@ int main(void) {
                 CASE(a_hello_that_was_read_before_is_used),
                 CASE(a_server_refuses_to_be_somebody_else),
                 CASE(a_certificate_for_another_name_is_not_accepted),
+                CASE(servers_cannot_renegotiate),
                 CASE(an_unknown_ca_is_not_accepted),
                 CASE(clients_that_name_nobody_or_another_are_refused),
                 CASE(case_and_a_last_dot_do_not_matter),
