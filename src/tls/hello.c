@@ -20,15 +20,17 @@
 #include "tls/tls.h"
 
 enum { EXT_ALPN = 16, EXT_VERSIONS = 43, EXT_ECH = 0xfe0d, EXT_ESNI = 0xffce };
-enum { RECORD_HANDSHAKE = 22, RECORD_MAJOR = 3 };
+enum { RECORD_HANDSHAKE = 22, RECORD_MAJOR = 3, RECORD_HEADER = 5, RECORD_MAX = 16384 };
+enum { SEND_MAX = 512 }; /* the least that OpenSSL allows: we send nothing */
 
 struct tls_inspector {
         SSL_CTX *ctx;
 };
 
 struct tls_peek {
-        SSL *ssl;
-        BIO *in; /* owned by ssl */
+        struct tls_inspector *inspector;
+        SSL *ssl; /* while there is something to read, and no answer */
+        BIO *in;  /* owned by ssl */
         size_t seen;
         bool named; /* OpenSSL has read all extensions */
         enum tls_look look;
@@ -132,6 +134,7 @@ int tls_inspector_new(struct tls_inspector **ret, struct err *err) {
         if (SSL_CTX_set_min_proto_version(i->ctx, 0) != 1 || SSL_CTX_set_cipher_list(i->ctx, "ALL:@SECLEVEL=0") != 1 ||
             want_extension(i->ctx, EXT_ECH) < 0 || want_extension(i->ctx, EXT_ESNI) < 0)
                 return ossl_err(err, -EIO, "TLS context");
+        (void) SSL_CTX_set_max_send_fragment(i->ctx, SEND_MAX);
         SSL_CTX_set_client_hello_cb(i->ctx, on_hello, NULL);
         (void) SSL_CTX_set_tlsext_servername_callback(i->ctx, on_name);
         *ret = TAKE_PTR(i);
@@ -150,28 +153,41 @@ void tls_inspector_freep(struct tls_inspector **i) {
 }
 
 int tls_peek_new(struct tls_inspector *i, struct tls_peek **ret, struct err *err) {
-        CLEANUP(tls_peek_freep) struct tls_peek *k = calloc(1, sizeof(*k));
-        BIO *out;
+        struct tls_peek *k = calloc(1, sizeof(*k));
 
         if (!k)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "TLS: out of memory");
-        k->ssl = SSL_new(i->ctx);
-        k->in = k->ssl ? BIO_new(BIO_s_mem()) : NULL;
-        out = k->in ? BIO_new(BIO_s_null()) : NULL;
-        if (!out) {
-                (void) BIO_free(k->in);
-                return ossl_err(err, -ENOMEM, "TLS");
-        }
-        SSL_set_bio(k->ssl, k->in, out);
-        SSL_set_app_data(k->ssl, k);
-        SSL_set_accept_state(k->ssl);
-        *ret = TAKE_PTR(k);
+        k->inspector = i;
+        *ret = k;
         return 0;
 }
 
 static enum tls_look refuse(struct tls_peek *k, const char *why) {
         (void) err_set(&k->err, -EBADMSG, ERR_PEER, "ClientHello: %s", why);
         return TLS_REFUSED;
+}
+
+/* An object that reads has some 70 KiB of buffers, so it is made only when there is a whole record to read. */
+static bool has_record(const uint8_t *p, size_t n) {
+        size_t len = n >= RECORD_HEADER ? (size_t) (p[3] << 8 | p[4]) : 0;
+
+        return n >= RECORD_HEADER && (len > RECORD_MAX || n - RECORD_HEADER >= len);
+}
+
+static int reader_start(struct tls_peek *k) {
+        BIO *out;
+
+        k->ssl = SSL_new(k->inspector->ctx);
+        k->in = k->ssl ? BIO_new(BIO_s_mem()) : NULL;
+        out = k->in ? BIO_new(BIO_s_null()) : NULL;
+        if (!out) {
+                (void) BIO_free(k->in);
+                return -ENOMEM;
+        }
+        SSL_set_bio(k->ssl, k->in, out);
+        SSL_set_app_data(k->ssl, k);
+        SSL_set_accept_state(k->ssl);
+        return 0;
 }
 
 /* Lets OpenSSL read what has come. */
@@ -192,24 +208,30 @@ static enum tls_look step(struct tls_peek *k) {
         return refuse(k, e != 0 ? ERR_reason_error_string(e) : "malformed");
 }
 
+static enum tls_look feed(struct tls_peek *k, const uint8_t *p, size_t n) {
+        size_t fresh;
+
+        n = n < TLS_HELLO_MAX ? n : TLS_HELLO_MAX;
+        fresh = n > k->seen ? n - k->seen : 0;
+        if (fresh == 0 || (!k->ssl && !has_record(p, n)))
+                return TLS_MORE;
+        if ((!k->ssl && reader_start(k) < 0) || BIO_write(k->in, p + k->seen, (int) fresh) != (int) fresh)
+                return refuse(k, "out of memory");
+        k->seen = n;
+        return step(k);
+}
+
 enum tls_look tls_peek_look(struct tls_peek *k, const void *p, size_t n, struct tls_hello *ret, struct err *err) {
         const uint8_t *b = p;
-        size_t fresh;
 
         if (k->look == TLS_MORE && ((n >= 1 && b[0] != RECORD_HANDSHAKE) || (n >= 2 && b[1] != RECORD_MAJOR))) {
                 k->look = TLS_NOT_TLS;
                 (void) err_set(&k->err, -EPROTO, ERR_PEER, "not TLS");
         }
-        n = n < TLS_HELLO_MAX ? n : TLS_HELLO_MAX;
-        fresh = n > k->seen ? n - k->seen : 0;
-        if (k->look == TLS_MORE && fresh > 0) {
-                if (BIO_write(k->in, b + k->seen, (int) fresh) != (int) fresh) {
-                        k->look = refuse(k, "out of memory");
-                } else {
-                        k->seen = n;
-                        k->look = step(k);
-                }
-        }
+        if (k->look == TLS_MORE)
+                k->look = feed(k, b, n);
+        if (k->look != TLS_MORE)
+                ossl_ssl_freep(&k->ssl); /* its buffers are not needed until the connection ends */
         if (k->look == TLS_HELLO)
                 *ret = k->hello;
         else if (k->look != TLS_MORE)

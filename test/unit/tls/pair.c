@@ -74,6 +74,29 @@ void pair_watch(struct end *e, struct bufferevent *bev) {
         (void) bufferevent_enable(bev, EV_READ | EV_WRITE);
 }
 
+void pair_serve(struct pair *p, struct tls_mint *m, const char *name) {
+        struct bufferevent *bev = NULL;
+        struct err err = { 0 };
+
+        if (tls_accept(m, pair_plain(p, 0), name, &bev, &err) < 0)
+                abort();
+        pair_watch(&p->server, bev);
+}
+
+void pair_dial(struct pair *p, struct tls_client *c, const char *name) {
+        struct bufferevent *bev = NULL;
+        struct err err = { 0 };
+
+        if (tls_connect(c, pair_plain(p, 1), name, &bev, &err) < 0)
+                abort();
+        pair_watch(&p->client, bev);
+}
+
+void end_say(struct end *e, const char *text) {
+        if (bufferevent_write(e->bev, text, strlen(text)) < 0)
+                abort();
+}
+
 static bool is_settled(const struct pair *p, size_t n_read) {
         const struct end *s = &p->server, *c = &p->client;
 

@@ -26,6 +26,10 @@ struct pair {
 
 void pair_start(struct pair *p);
 void pair_done(struct pair *p);
+/* The server and the client on their ends, watched. */
+void pair_serve(struct pair *p, struct tls_mint *m, const char *name);
+void pair_dial(struct pair *p, struct tls_client *c, const char *name);
+void end_say(struct end *e, const char *text);
 /* A plain bufferevent on one of fds, which it takes. */
 struct bufferevent *pair_plain(struct pair *p, int which);
 /* Callbacks that fill *e. */

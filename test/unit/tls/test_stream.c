@@ -59,19 +59,11 @@ static int tear_down(void **state) {
 }
 
 static void serve(const char *name) {
-        struct bufferevent *bev = NULL;
-        struct err err = { 0 };
-
-        assert_int_equal(tls_accept(mint, pair_plain(&pair, 0), name, &bev, &err), 0);
-        pair_watch(&pair.server, bev);
+        pair_serve(&pair, mint, name);
 }
 
 static void dial(struct tls_client *with, const char *name) {
-        struct bufferevent *bev = NULL;
-        struct err err = { 0 };
-
-        assert_int_equal(tls_connect(with, pair_plain(&pair, 1), name, &bev, &err), 0);
-        pair_watch(&pair.client, bev);
+        pair_dial(&pair, with, name);
 }
 
 /* A client with a mind of its own. */
@@ -102,20 +94,16 @@ static void dial_foreign(SSL *ssl) {
         pair_watch(&pair.client, bev);
 }
 
-static void say(struct end *e, const char *text) {
-        assert_int_equal(bufferevent_write(e->bev, text, strlen(text)), 0);
-}
-
 static void both_ends_talk(void **state) {
         (void) state;
         serve(NAME);
         dial(client, NAME);
-        say(&pair.client, "hello");
+        end_say(&pair.client, "hello");
         pair_run(&pair, 5);
         assert_true(pair.server.connected && pair.client.connected);
         assert_string_equal(pair.server.first, "hello");
         assert_string_equal(pair.client.version, "TLSv1.3");
-        say(&pair.server, "world");
+        end_say(&pair.server, "world");
         pair_idle(&pair, 20);
         assert_string_equal(pair.client.first, "world");
 }
@@ -129,7 +117,7 @@ static void the_socket_variant_talks_too(void **state) {
         assert_int_equal(tls_connect_fd(client, pair.base, pair.fds[1], NAME, &bev, &err), 0);
         pair.fds[1] = -1;
         pair_watch(&pair.client, bev);
-        say(&pair.client, "hello");
+        end_say(&pair.client, "hello");
         pair_run(&pair, 5);
         assert_string_equal(pair.server.first, "hello");
 }
@@ -193,7 +181,7 @@ static void servers_cannot_renegotiate(void **state) {
         pair_run(&pair, 0);
         assert_string_equal(pair.client.version, "TLSv1.2");
         assert_int_equal(SSL_renegotiate(bufferevent_openssl_get_ssl(pair.server.bev)), 1);
-        say(&pair.server, "again");
+        end_say(&pair.server, "again");
         pair_idle(&pair, 100);
         assert_int_equal(SSL_total_renegotiations(bufferevent_openssl_get_ssl(pair.client.bev)), 0);
 }
@@ -285,19 +273,19 @@ static void no_tickets_no_sessions_no_renegotiation(void **state) {
         pair_run(&pair, 0);
         ssl = bufferevent_openssl_get_ssl(pair.client.bev);
         assert_false(SSL_SESSION_has_ticket(SSL_get_session(ssl)));
-        say(&pair.client, "before");
+        end_say(&pair.client, "before");
         pair_run(&pair, 6);
         assert_int_equal(SSL_renegotiate(ssl), 1);
-        say(&pair.client, "after");
+        end_say(&pair.client, "after");
         pair_idle(&pair, 100);
         assert_int_equal(SSL_total_renegotiations(bufferevent_openssl_get_ssl(pair.server.bev)), 0);
         pair_done(&pair);
         pair_start(&pair);
         serve(NAME);
         dial_foreign(foreign(NAME, NULL, TLS1_3_VERSION));
-        say(&pair.client, "x");
+        end_say(&pair.client, "x");
         pair_run(&pair, 1);
-        say(&pair.server, "y");
+        end_say(&pair.server, "y");
         pair_idle(&pair, 50);
         assert_int_equal(pair.client.n_read, 1);
         assert_false(SSL_SESSION_is_resumable(SSL_get_session(bufferevent_openssl_get_ssl(pair.client.bev))));
@@ -307,7 +295,7 @@ static void a_cut_is_no_end(void **state) {
         (void) state;
         serve(NAME);
         dial(client, NAME);
-        say(&pair.client, "part");
+        end_say(&pair.client, "part");
         pair_run(&pair, 4);
         bufferevent_free(pair.client.bev); /* without close_notify */
         pair.client.bev = NULL;
@@ -324,119 +312,12 @@ static void a_cut_is_no_end_for_the_socket_variant(void **state) {
         assert_int_equal(tls_connect_fd(client, pair.base, pair.fds[1], NAME, &bev, &err), 0);
         pair.fds[1] = -1;
         pair_watch(&pair.client, bev);
-        say(&pair.server, "part");
+        end_say(&pair.server, "part");
         pair_run(&pair, 4);
         bufferevent_free(pair.server.bev);
         pair.server.bev = NULL;
         pair_run(&pair, SIZE_MAX);
         assert_int_equal(pair.client.err.code, -ECONNRESET);
-}
-
-/* More than any socket buffer holds, and the peer reads late: nothing is lost, and the end is an end. */
-static void closing_loses_nothing(struct end *from, struct end *to, size_t n) {
-        AUTO_FREE char *big = calloc(1, n + 1);
-
-        assert_non_null(big);
-        (void) bufferevent_disable(to->bev, EV_READ);
-        assert_int_equal(bufferevent_write(from->bev, big, n), 0);
-        tls_close(from->bev);
-        from->bev = NULL;
-        pair_idle(&pair, 50);
-        (void) bufferevent_enable(to->bev, EV_READ);
-        pair_run(&pair, SIZE_MAX);
-        assert_int_equal(to->n_read, n);
-        assert_int_equal(to->err.code, -ENODATA);
-}
-
-static void the_server_closes(void **state) {
-        (void) state;
-        serve(NAME);
-        dial(client, NAME);
-        pair_run(&pair, 0);
-        closing_loses_nothing(&pair.server, &pair.client, 2 << 20);
-}
-
-static void the_client_closes(void **state) {
-        struct bufferevent *bev = NULL;
-        struct err err = { 0 };
-
-        (void) state;
-        serve(NAME);
-        assert_int_equal(tls_connect_fd(client, pair.base, pair.fds[1], NAME, &bev, &err), 0);
-        pair.fds[1] = -1;
-        pair_watch(&pair.client, bev);
-        pair_run(&pair, 0);
-        closing_loses_nothing(&pair.client, &pair.server, 2 << 20);
-}
-
-static void closing_with_nothing_to_say(void **state) {
-        (void) state;
-        serve(NAME);
-        dial(client, NAME);
-        pair_run(&pair, 0);
-        tls_close(pair.client.bev);
-        pair.client.bev = NULL;
-        pair_run(&pair, SIZE_MAX);
-        assert_int_equal(pair.server.err.code, -ENODATA);
-}
-
-/* A refusal can be written at once: it is delivered when the handshake has ended. */
-static void closing_before_the_handshake_still_delivers(void **state) {
-        (void) state;
-        serve(NAME);
-        say(&pair.server, "403");
-        tls_close(pair.server.bev);
-        pair.server.bev = NULL;
-        dial(client, NAME);
-        pair_run(&pair, SIZE_MAX);
-        assert_string_equal(pair.client.first, "403");
-        assert_int_equal(pair.client.err.code, -ENODATA);
-}
-
-static void closing_when_the_peer_is_gone_ends_at_once(void **state) {
-        (void) state;
-        serve(NAME);
-        say(&pair.server, "never");
-        tls_close(pair.server.bev);
-        pair.server.bev = NULL;
-        (void) close(pair.fds[1]);
-        pair.fds[1] = -1;
-        pair_idle(&pair, 50); /* LSan tells whether it is gone */
-}
-
-/* The event of the peer's end is still queued when we close; what we have to say is not lost. */
-static void closing_after_the_peer_closed_still_delivers(void **state) {
-        (void) state;
-        serve(NAME);
-        dial(client, NAME);
-        pair_run(&pair, 0);
-        assert_int_equal(SSL_shutdown(bufferevent_openssl_get_ssl(pair.client.bev)), 0);
-        pair_idle(&pair, 20);
-        assert_true(pair.server.over);
-        say(&pair.server, "bye");
-        tls_close(pair.server.bev);
-        pair.server.bev = NULL;
-        pair_run(&pair, SIZE_MAX);
-        assert_string_equal(pair.client.first, "bye");
-}
-
-static void closing_waits_no_longer_than_it_must(void **state) {
-        AUTO_FREE char *big = calloc(1, 8 << 20);
-
-        (void) state;
-        assert_non_null(big);
-        serve(NAME);
-        dial(client, NAME);
-        pair_run(&pair, 0);
-        (void) bufferevent_disable(pair.client.bev, EV_READ); /* it never reads again */
-        assert_int_equal(bufferevent_write(pair.server.bev, big, 8 << 20), 0);
-        tls_close(pair.server.bev);
-        pair.server.bev = NULL;
-        pair_idle(&pair, TLS_CLOSE_S * 1000 + 500);
-        (void) bufferevent_enable(pair.client.bev, EV_READ);
-        pair_run(&pair, SIZE_MAX);
-        assert_int_equal(pair.client.err.code, -ECONNRESET);
-        assert_true(pair.client.n_read < 8 << 20);
 }
 
 static void bad_names_are_refused_before_anything_is_said(void **state) {
@@ -491,13 +372,6 @@ int main(void) {
                 CASE(no_tickets_no_sessions_no_renegotiation),
                 CASE(a_cut_is_no_end),
                 CASE(a_cut_is_no_end_for_the_socket_variant),
-                CASE(the_server_closes),
-                CASE(the_client_closes),
-                CASE(closing_with_nothing_to_say),
-                CASE(closing_before_the_handshake_still_delivers),
-                CASE(closing_when_the_peer_is_gone_ends_at_once),
-                CASE(closing_after_the_peer_closed_still_delivers),
-                CASE(closing_waits_no_longer_than_it_must),
                 CASE(bad_names_are_refused_before_anything_is_said),
                 CASE(garbage_is_a_protocol_error),
                 cmocka_unit_test(roots_that_cannot_be_read_are_named),
