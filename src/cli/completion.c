@@ -64,6 +64,8 @@ static const struct {
         { "run", "run a command in a new sandbox" },
         { "plan", "show what a command would get" },
         { "policy", "check a policy file" },
+        { "egress", "show what sandboxes tried to reach" },
+        { "reach", "probe what a sandbox can reach" },
         { "prove", "attack a sandbox on this machine" },
         { "verify", "check a signed report" },
         { "doctor", "check what this machine offers" },
