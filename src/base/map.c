@@ -140,7 +140,7 @@ int map_put(struct map *m, const void *key, size_t n, void *value) {
                 return -EEXIST;
         if (m->count >= m->max)
                 return -ENOSPC;
-        if (m->count + 1 > m->n_slots / 4 * 3) {
+        if (!s || m->count + 1 > m->n_slots / 4 * 3) {
                 if (grow(m) < 0)
                         return -ENOMEM;
                 s = find(m, hash, key, n);

@@ -58,12 +58,15 @@ static const struct option_word {
         { "help", 'h', SWITCH, "show help", NULL },
 };
 
+#define EXPLAIN_OPTIONS                                                                                                \
+        "--host --port --method --path --address --policy --net --allow --resolve --ceiling --json --help"
+
 static const struct {
         const char *name, *what;
 } commands[] = {
         { "run", "run a command in a new sandbox" },
         { "plan", "show what a command would get" },
-        { "policy", "check a policy file" },
+        { "policy", "check, explain, compare and update policies" },
         { "egress", "show what sandboxes tried to reach" },
         { "reach", "probe what a sandbox can reach" },
         { "prove", "attack a sandbox on this machine" },
@@ -141,6 +144,20 @@ static void bash_script(void) {
                 (void) printf("--%s%s", options[i].name, i + 1 < ARRAY_SIZE(options) ? " " : "");
         }
         (void) printf("\"\n    else _gabion_from -c\n    fi\n}\n\n"
+                      "_gabion_policy() {\n"
+                      "    if [ \"$COMP_CWORD\" -eq 2 ]; then _gabion_words \"check explain diff --help\"; return; fi\n"
+                      "    case ${COMP_WORDS[2]}:$cur in\n"
+                      "    explain:*) case ${COMP_WORDS[COMP_CWORD-1]} in\n"
+                      "        --policy|--ceiling) _gabion_files ;;\n"
+                      "        --net) compopt -o filenames 2>/dev/null\n"
+                      "            _gabion_from -f -W \"none packages public\" ;;\n"
+                      "        --method) _gabion_words \"GET HEAD POST PUT PATCH DELETE OPTIONS\" ;;\n"
+                      "        --host|--port|--path|--address|--allow|--resolve) ;;\n"
+                      "        *) _gabion_words \"" EXPLAIN_OPTIONS "\" ;; esac ;;\n"
+                      "    *:-*) _gabion_words --json ;;\n"
+                      "    *) _gabion_files ;;\n"
+                      "    esac\n"
+                      "}\n\n"
                       "_gabion() {\n"
                       "    local cur=${COMP_WORDS[COMP_CWORD]}\n"
                       "    COMPREPLY=()\n"
@@ -150,8 +167,7 @@ static void bash_script(void) {
         (void) printf("--help --version\"; return; fi\n"
                       "    case ${COMP_WORDS[1]} in\n"
                       "    run|plan) _gabion_run ;;\n"
-                      "    policy) case $COMP_CWORD in 2) _gabion_words \"check --help\" ;;\n"
-                      "            *) case $cur in -*) _gabion_words --json ;; *) _gabion_files ;; esac ;; esac ;;\n"
+                      "    policy) _gabion_policy ;;\n"
                       "    doctor) _gabion_words \"--json --help\" ;;\n"
                       "    completion) _gabion_words \"bash zsh fish\" ;;\n"
                       "    esac\n"
@@ -213,7 +229,13 @@ static void zsh_script(void) {
                       "  argument)\n"
                       "    case $words[1] in\n"
                       "    run|plan) _arguments -s -S $options '1:command:_command_names -e' '*::argument:_normal' ;;\n"
-                      "    policy) _arguments '1:action:(check)' '--json[print JSON]' '2:policy file:_files' ;;\n"
+                      "    policy) _arguments '1:action:(check explain diff)' '--json[print JSON]' "
+                      "'--host[a name or an address]:host: ' '--port[a port]:port: ' "
+                      "'--method[of a request]:method:(GET HEAD POST PUT PATCH DELETE OPTIONS)' "
+                      "'--path[of a request]:path: ' '--address[what the name resolves to]:address: ' "
+                      "'--policy[policy file]:file:_files' '--ceiling[ceiling file]:file:_files' "
+                      "'--net[preset or file]:net:_files' '*--allow[a host]:host: ' '*--resolve[a mapping]:mapping: ' "
+                      "'*:policy file:_files' ;;\n"
                       "    doctor) _arguments '--json[print JSON]' '--help[show help]' ;;\n"
                       "    completion) _arguments '1:shell:(bash zsh fish)' ;;\n"
                       "    esac ;;\n"
@@ -223,6 +245,8 @@ static void zsh_script(void) {
 }
 
 static void fish_script(void) {
+        static const char *const of_explain[] = { "policy", "ceiling", "net",     "host",  "port",
+                                                  "method", "path",    "address", "allow", "resolve" };
         static const char of_run[] = "complete -c gabion -n '__fish_seen_subcommand_from run plan'";
 
         (void) printf("# fish completion for gabion; made by: gabion completion fish\ncomplete -c gabion -f\n");
@@ -246,7 +270,10 @@ static void fish_script(void) {
                 (void) printf(" -d '%s'\n", o->what);
         }
         (void) printf("%s -a '(__fish_complete_subcommand --fcs-skip=2)'\n", of_run);
-        (void) printf("complete -c gabion -n '__fish_seen_subcommand_from policy' -F -a check\n"
+        for (size_t i = 0; i < ARRAY_SIZE(of_explain); i++)
+                (void) printf("complete -c gabion -n '__fish_seen_subcommand_from explain' -l %s %s\n", of_explain[i],
+                              i < 3 ? "-r -F" : "-x");
+        (void) printf("complete -c gabion -n '__fish_seen_subcommand_from policy' -F -a 'check explain diff'\n"
                       "complete -c gabion -n '__fish_seen_subcommand_from policy doctor' -l json -d 'print JSON'\n"
                       "complete -c gabion -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n");
 }

@@ -98,10 +98,12 @@ static int words_read(int argc, char **argv, struct words *w) {
         }
         if (optind < argc)
                 return cli_usage("policy explain", "'%.40s' is not expected", argv[optind]);
-        return w->host ? -1 : cli_usage("policy explain", "--host is missing");
+        return -1;
 }
 
 static int question_of(const struct words *w, struct question *ret, struct err *err) {
+        if (!w->host)
+                return err_set(err, -EINVAL, ERR_INVALID, "--host is missing");
         ret->is_literal = addr_parse(w->host, &ret->address) == 0;
         if (!ret->is_literal && host_canonical(w->host, strlen(w->host), ret->name) < 0)
                 return err_set(err, -EINVAL, ERR_INVALID,
@@ -153,6 +155,19 @@ static int policies_read(const struct words *w, struct policy *p, struct policy 
         if (r == 0)
                 r = cli_policy_expand(ceiling, err);
         return r < 0 ? r : policy_egress_new(p, w->ceiling ? ceiling : NULL, resolve, w->n_resolve, ret, err);
+}
+
+/* With --resolve the address is known beforehand. */
+static void question_resolve(struct question *x, const struct policy_egress *e) {
+        const struct policy_resolve *to = NULL;
+
+        if (x->q.name && x->q.port > 0 && !x->q.address)
+                to = policy_egress_resolve(e, x->q.name, x->q.port);
+        if (!to)
+                return;
+        x->q.address = &to->address;
+        if (x->q.stage == POLICY_NET_CONNECT)
+                x->q.stage = POLICY_NET_ADDRESS;
 }
 
 /* The rule behind "allow[2]", "ceiling:deny[0]"; NULL for "default" and the floor. The caller frees it. */
@@ -249,6 +264,7 @@ int cmd_policy_explain(int argc, char **argv) {
                 return r;
         if (question_of(&w, &x, &err) < 0 || policies_read(&w, &p, &ceiling, &e, &err) < 0)
                 return cli_fail(&err);
+        question_resolve(&x, e);
         policy_net_eval(e, &x.q, &v);
         rule = rule_of(&p, &ceiling, v.rule);
         above = *v.ceiling_rule ? rule_of(&p, &ceiling, v.ceiling_rule) : NULL;

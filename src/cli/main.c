@@ -19,7 +19,7 @@ static const struct command {
 } commands[] = {
         { "run", cmd_run, "run a command in a new sandbox" },
         { "plan", cmd_plan, "show what a command would get, without starting it" },
-        { "policy", cmd_policy, "check a policy file, show its effective form and hash" },
+        { "policy", cmd_policy, "check, explain, compare and update policies" },
         { "egress", cmd_egress, "show what sandboxes tried to reach" },
         { "reach", cmd_reach, "probe what a running sandbox can reach, and compare it with its policy" },
         { "prove", cmd_prove, "attack a sandbox on this machine, and show the result" },

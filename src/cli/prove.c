@@ -147,7 +147,9 @@ static int take(int key, struct words *w) {
                 help();
                 return 0;
         case 'p':
-                return policy_read_file(optarg, w->o.policy, &err) < 0 ? cli_fail(&err) : -1;
+                return policy_read_file(optarg, w->o.policy, &err) < 0 || cli_policy_expand(w->o.policy, &err) < 0
+                               ? cli_fail(&err)
+                               : -1;
         case 'l':
                 if (!str_eq(optarg, "cgroup") && !str_eq(optarg, "rlimit"))
                         return cli_usage("prove", "--limits '%.40s': cgroup or rlimit is expected", optarg);

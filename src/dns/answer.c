@@ -3,6 +3,7 @@
  * the question, so there is no compression to compute.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/own.h"
@@ -10,7 +11,7 @@
 #include "dns/dns.h"
 #include "wire.h"
 
-enum { UDP_PLAIN = 512 };
+enum { UDP_PLAIN = 512, OPTION_EDE = 15, EDE_PROHIBITED = 18 };
 
 static bool fits(const struct dns_query *q, const struct addr *a) {
         return (q->type == DNS_A && a->family == ADDR_V4) || (q->type == DNS_AAAA && a->family == ADDR_V6);
@@ -54,11 +55,19 @@ static void header(struct wr *w, const struct dns_query *q, const struct dns_ans
 }
 
 static void edns(struct wr *w, const struct dns_query *q, const struct dns_answer *a) {
+        size_t n = a->prohibited ? strnlen(a->prohibited, DNS_WHY_MAX) : 0;
+
         wr_u8(w, 0);
         wr_u16(w, WIRE_OPT);
         wr_u16(w, DNS_UDP_MAX);
         wr_u32(w, (uint32_t) a->rcode >> 4 << 24 | (q->edns_do ? 0x8000 : 0));
-        wr_u16(w, 0);
+        wr_u16(w, (uint16_t) (n > 0 ? 6 + n : 0));
+        if (n > 0) {
+                wr_u16(w, OPTION_EDE);
+                wr_u16(w, (uint16_t) (2 + n));
+                wr_u16(w, EDE_PROHIBITED);
+                wr_bytes(w, a->prohibited, n);
+        }
 }
 
 int dns_answer_build(const struct dns_query *q, const struct dns_answer *a, bool tcp, uint8_t *dst, size_t cap,

@@ -76,7 +76,7 @@ static int watch(struct ask *a, short what, event_callback_fn fn) {
 }
 
 static int timer_start(struct ask *a) {
-        struct timeval tv = { .tv_sec = a->config->timeout_ms / 1000, .tv_usec = a->config->timeout_ms % 1000 * 1000 };
+        struct timeval tv = { .tv_sec = a->config->timeout_ms / 1000, .tv_usec = a->config->timeout_ms % 1000 * 1000L };
 
         return event_add(a->timer, &tv) == 0 ? 0 : -ENOMEM;
 }

@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "base/own.h"
+#include "base/str.h"
 
 #define SECOND_NS 1000000000ull
 
@@ -17,7 +18,7 @@ struct entry {
         int code;
         size_t n_addrs, n_key;
         struct addr *addrs;
-        char key[]; /* `want` as one byte, then the name */
+        char key[];
 };
 
 struct cache {
@@ -25,6 +26,12 @@ struct cache {
         TAILQ_HEAD(, entry) by_age;
         size_t max;
 };
+
+size_t cache_key(char dst[CACHE_KEY], const char *name, unsigned want) {
+        dst[0] = (char) want;
+        (void) str_copy(dst + 1, HOST_NAME, name);
+        return 1 + strlen(dst + 1);
+}
 
 int cache_new(size_t max, struct cache **ret) {
         AUTO_FREE struct cache *c = calloc(1, sizeof(*c));
@@ -60,17 +67,9 @@ struct cache *cache_free(struct cache *c) {
         return NULL;
 }
 
-static size_t key_make(char dst[1 + HOST_NAME], const char *name, unsigned want) {
-        size_t n = strnlen(name, HOST_NAME);
-
-        dst[0] = (char) want;
-        memcpy(dst + 1, name, n);
-        return 1 + n;
-}
-
 void cache_put(struct cache *c, const char *name, unsigned want, const struct dns_result *res, uint64_t now_ns) {
-        char key[1 + HOST_NAME];
-        size_t n_key = key_make(key, name, want), n_bytes = res->n_addrs * sizeof(res->addrs[0]);
+        char key[CACHE_KEY];
+        size_t n_key = cache_key(key, name, want), n_bytes = res->n_addrs * sizeof(res->addrs[0]);
         struct entry *e = map_get(c->by_key, key, n_key);
 
         if (e)
@@ -98,8 +97,8 @@ void cache_put(struct cache *c, const char *name, unsigned want, const struct dn
 }
 
 bool cache_get(struct cache *c, const char *name, unsigned want, uint64_t now_ns, struct dns_result *ret) {
-        char key[1 + HOST_NAME];
-        size_t n_key = key_make(key, name, want);
+        char key[CACHE_KEY];
+        size_t n_key = cache_key(key, name, want);
         struct entry *e = map_get(c->by_key, key, n_key);
 
         if (!e)

@@ -7,7 +7,12 @@
 
 #include "dns/dns.h"
 
+enum { CACHE_KEY = 1 + HOST_NAME };
+
 struct cache;
+
+/* What a result is kept by: the families wanted, then the name. Returns the length. */
+size_t cache_key(char dst[CACHE_KEY], const char *name, unsigned want);
 
 /* 0, -ENOMEM, or no randomness. max 0: remembers nothing. */
 int cache_new(size_t max, struct cache **ret);

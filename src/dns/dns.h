@@ -21,6 +21,7 @@ enum {
         DNS_UDP_MAX = 1232,   /* most we send by UDP, whatever the client offers */
         DNS_QUERY_MAX = 4096, /* a longer query is refused */
         DNS_ADDRS = 16,       /* per answer; more are left out */
+        DNS_WHY_MAX = 128,    /* of struct dns_answer.prohibited; the rest is cut off */
         DNS_BOOK_MAX = 131070,
 };
 
@@ -58,7 +59,8 @@ struct dns_answer {
         uint32_t ttl_s;
         struct addr addrs[DNS_ADDRS];
         size_t n_addrs;
-        const char *ptr; /* name for a PTR question, or NULL */
+        const char *ptr;        /* name for a PTR question, or NULL */
+        const char *prohibited; /* why, as Extended DNS Error 18 (RFC 8914) for clients with EDNS, or NULL */
 };
 
 /*

@@ -21,7 +21,7 @@
 #include "hosts.h"
 #include "text.h"
 
-enum { PARTS = 2, GRACE_MS = 50 }; /* RFC 8305: how long the second family is waited for */
+enum { PARTS = 2, GRACE_US = 50000 }; /* RFC 8305: how long the second family is waited for */
 
 struct dns_lookup {
         TAILQ_ENTRY(dns_lookup) link; /* in the resolver's list: its only owner */
@@ -47,7 +47,7 @@ struct job {
         struct event *grace;
         unsigned want, n_waiting;
         size_t n_key;
-        char key[1 + HOST_NAME]; /* `want` as one byte, then the name */
+        char key[CACHE_KEY]; /* the name stands behind the first byte */
 };
 
 struct dns_resolver {
@@ -148,7 +148,7 @@ static void on_grace(int fd, short what, void *arg) {
 }
 
 static void on_answer(struct ask *a, int code, const struct reply *rep, void *arg) {
-        static const struct timeval grace = { .tv_usec = GRACE_MS * 1000 };
+        static const struct timeval grace = { .tv_usec = GRACE_US };
         struct job *j = arg;
         bool open = false;
 
@@ -175,9 +175,7 @@ static int job_new(struct dns_resolver *r, const char *name, unsigned want, stru
                 return -ENOMEM;
         j->resolver = r;
         j->want = want;
-        j->key[0] = (char) want;
-        j->n_key = 1 + strlen(name);
-        memcpy(j->key + 1, name, j->n_key);
+        j->n_key = cache_key(j->key, name, want);
         j->parts[0] = (struct part){ .type = DNS_A, .wanted = want & DNS_WANT_V4 };
         j->parts[1] = (struct part){ .type = DNS_AAAA, .wanted = want & DNS_WANT_V6 };
         j->grace = event_new(r->base, -1, 0, on_grace, j);
@@ -200,8 +198,8 @@ static int job_new(struct dns_resolver *r, const char *name, unsigned want, stru
 static int lookup_start(struct dns_lookup *l, const char *name, unsigned want) {
         struct dns_resolver *r = l->resolver;
         struct dns_result res = { .from = DNS_FROM_HOSTS };
-        char key[1 + HOST_NAME];
-        size_t n = strlen(name);
+        char key[CACHE_KEY];
+        size_t n_key = cache_key(key, name, want);
 
         if (hosts_find(r->hosts, name, want, &res)) {
                 res.code = res.n_addrs > 0 ? 0 : -ENODATA;
@@ -212,9 +210,7 @@ static int lookup_start(struct dns_lookup *l, const char *name, unsigned want) {
                 lookup_ready(l, &res);
                 return 0;
         }
-        key[0] = (char) want;
-        memcpy(key + 1, name, n);
-        l->job = map_get(r->jobs, key, 1 + n);
+        l->job = map_get(r->jobs, key, n_key);
         if (!l->job && job_new(r, name, want, &l->job) < 0)
                 return -ENOMEM;
         l->job->n_waiting++;

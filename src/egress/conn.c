@@ -8,6 +8,7 @@
 #include "egress/conn.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,7 +290,7 @@ static void saw_other(struct conn *c) {
 }
 
 /* Looks at what the client has sent without taking it. False: it must say more first. */
-static bool look(struct conn *c) {
+static bool look_once(struct conn *c) {
         static uint8_t bytes[TLS_HELLO_MAX + 1024];
         struct leg *l = &c->legs[CONN_CLIENT];
         ssize_t n = recv(l->fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
@@ -314,6 +315,18 @@ static bool look(struct conn *c) {
                 break;
         }
         return false;
+}
+
+/* The same, and the end of a client that will say no more: while bytes wait unread, recv() does not show it. */
+static bool look(struct conn *c) {
+        struct pollfd p = { .fd = c->legs[CONN_CLIENT].fd, .events = POLLRDHUP };
+
+        if (look_once(c))
+                return true;
+        if (poll(&p, 1, 0) <= 0 || !(p.revents & (POLLRDHUP | POLLERR | POLLHUP)))
+                return false;
+        conn_end(c, "closed before it said anything that could be checked", true);
+        return true;
 }
 
 /* Both legs are up and nobody has said anything that was checked. */

@@ -191,16 +191,17 @@ static int make_loop(struct egress *e, struct err *err) {
 
 static int make_resolver(struct egress *e, struct err *err) {
         struct dns_config c;
-        int r;
+        int r = 0;
 
         dns_config_default(&c);
-        /* A machine without name servers can still reach what its hosts file and the operator's overrides name. */
         if (e->config.resolv_conf[0])
-                (void) dns_config_read(&c, e->config.resolv_conf, err);
-        r = dns_resolver_new(e->base, &c, &e->resolver, err);
+                r = dns_config_read(&c, e->config.resolv_conf, err);
+        /* A machine without name servers can still reach what its hosts file and the operator's overrides name. */
+        if (r == 0 || r == -ENOENT)
+                r = dns_resolver_new(e->base, &c, &e->resolver, err);
         if (r == 0 && e->config.hosts[0])
-                (void) dns_resolver_hosts_read(e->resolver, e->config.hosts, err);
-        return r;
+                r = dns_resolver_hosts_read(e->resolver, e->config.hosts, err);
+        return r == -ENOENT ? 0 : r;
 }
 
 static int make_tls(struct egress *e, struct err *err) {
@@ -222,6 +223,8 @@ static int make_tls(struct egress *e, struct err *err) {
                         explicit_bzero(text, strlen(text));
         }
         if (r == 0)
+                r = e->certificate_fd = ipc_blob_make(tls_ca_pem(e->ca), strlen(tls_ca_pem(e->ca)), err);
+        if (r >= 0)
                 r = tls_mint_new(e->ca, LEAVES, &e->mint, err);
         if (r == 0)
                 r = tls_client_new(e->config.ca_bundle[0] ? e->config.ca_bundle : NULL, NULL, &e->client, err);
@@ -245,6 +248,7 @@ int egress_new(int control_fd, int config_fd, int keep_from, struct egress **ret
 
         if (!e)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+        e->certificate_fd = -1;
         TAILQ_INIT(&e->sandboxes);
         TAILQ_INIT(&e->dead);
         r = getrlimit(RLIMIT_NOFILE, &files) < 0 ? err_set(err, -errno, ERR_INTERNAL, "getrlimit") : 0;
@@ -293,6 +297,7 @@ struct egress *egress_free(struct egress *e) {
         tls_inspector_free(e->inspector);
         pipes_free(e->pipes);
         keep_free(e->keep);
+        own_closep(&e->certificate_fd);
         control_free(e->control);
         if (e->reaper)
                 event_free(e->reaper);
@@ -304,20 +309,11 @@ struct egress *egress_free(struct egress *e) {
         return NULL;
 }
 
-int egress_ready(struct egress *e, uint32_t request, struct err *err) {
+void egress_ready(struct egress *e, uint32_t request) {
         struct egp_message m = { .type = EGP_READY, .request = request, .with_certificate = e->ca };
-        AUTO_FD int pem = -1;
-        int fds[2] = { keep_fd(e->keep), -1 };
+        const int fds[] = { [EGP_READY_KEEP] = keep_fd(e->keep), [EGP_READY_CERTIFICATE] = e->certificate_fd };
 
-        if (e->ca) {
-                const char *text = tls_ca_pem(e->ca);
-
-                fds[EGP_READY_CERTIFICATE] = pem = ipc_blob_make(text, strlen(text), err);
-                if (pem < 0)
-                        return pem;
-        }
         control_answer(e->control, &m, fds, e->ca ? 2 : 1);
-        return 0;
 }
 
 int egress_run(struct egress *e) {

@@ -32,7 +32,8 @@ struct egress {
         struct keep *keep;
         struct dns_resolver *resolver;
         struct tls_inspector *inspector;
-        struct tls_ca *ca; /* these three: NULL unless config.open_tls */
+        struct tls_ca *ca;  /* these three: NULL unless config.open_tls */
+        int certificate_fd; /* sealed memory with the CA's certificate, or -1 */
         struct tls_mint *mint;
         struct tls_client *client;
         struct pipes *pipes;
@@ -52,7 +53,7 @@ int egress_new(int control_fd, int config_fd, int keep_fd, struct egress **ret, 
 /* Ends all connections without records: nobody is there to read them. */
 struct egress *egress_free(struct egress *e);
 /* Answers EGP_CONFIG. */
-int egress_ready(struct egress *e, uint32_t request, struct err *err);
+void egress_ready(struct egress *e, uint32_t request);
 /* Runs until the supervisor goes. Returns the status of the process. */
 int egress_run(struct egress *e);
 

@@ -51,7 +51,7 @@ static int set_up(struct ipc_msg *msg, uint32_t request, struct egress **ret, st
         if (r == 0)
                 r = isolate_calls(err);
         if (r == 0)
-                r = egress_ready(*ret, request, err);
+                egress_ready(*ret, request);
         return r;
 }
 

@@ -19,7 +19,7 @@
 #include "egressproto/egressproto.h"
 #include "json/json.h"
 
-enum { DETAIL_MAX = 200, NS_PER_US = 1000 };
+enum { DETAIL_MAX = 200, METHOD_MAX = 24, NS_PER_US = 1000 };
 
 static void set_text(struct json *o, const char *key, const char *s) {
         if (s && s[0])
@@ -79,7 +79,7 @@ const char *record_side(const char *rule) {
 struct repeat {
         struct record r; /* its strings point below, or to constants */
         char event[RECORD_EVENT];
-        char name[HOST_NAME], rule[POLICY_NET_RULE], policy[HASH_TEXT], detail[DETAIL_MAX];
+        char name[HOST_NAME], rule[POLICY_NET_RULE], policy[HASH_TEXT], detail[DETAIL_MAX], method[METHOD_MAX];
         uint64_t until_ms, count; /* count: not told yet */
         bool used;
 };
@@ -137,7 +137,7 @@ void ledger_event(char event[RECORD_EVENT]) {
 static bool is_same(const struct repeat *p, const struct record *r) {
         return p->used && p->r.port == r->port && p->r.allowed == r->allowed && str_eq(p->r.kind, r->kind) &&
                str_eq(p->r.code, r->code) && addr_eq(&p->r.address, &r->address) &&
-               str_eq(p->name, r->name ? r->name : "");
+               str_eq(p->name, r->name ? r->name : "") && str_eq(p->method, r->method ? r->method : "");
 }
 
 /* Starts to count: the place that is free, or else the one that ends first. */
@@ -154,12 +154,14 @@ static void repeat_begin(struct ledger *l, const struct record *r, uint64_t now_
         (void) snprintf(p->rule, sizeof(p->rule), "%s", r->rule ? r->rule : "");
         (void) snprintf(p->policy, sizeof(p->policy), "%s", r->policy ? r->policy : "");
         (void) snprintf(p->detail, sizeof(p->detail), "%s", r->detail ? r->detail : "");
+        (void) snprintf(p->method, sizeof(p->method), "%s", r->method ? r->method : "");
         p->r.event = p->event;
         p->r.name = p->name;
         p->r.rule = p->rule;
         p->r.policy = p->policy;
         p->r.detail = p->detail;
-        p->r.method = p->r.path = p->r.phase = NULL;
+        p->r.method = p->method;
+        p->r.path = p->r.phase = NULL;
 }
 
 void ledger_note(struct ledger *l, struct record *r, uint64_t now_ms, char event[RECORD_EVENT]) {

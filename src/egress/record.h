@@ -45,7 +45,7 @@ int ledger_new(const char *sandbox, ledger_send_fn send, void *arg, struct ledge
 struct ledger *ledger_free(struct ledger *l);
 /*
  * Writes the event of this attempt to event, and sends the record or, if an identical one (kind, name, address, port,
- * code) was sent in the last EGRESS_REPEAT_MS, counts it under that one's event.
+ * code, method) was sent in the last EGRESS_REPEAT_MS, counts it under that one's event.
  */
 void ledger_note(struct ledger *l, struct record *r, uint64_t now_ms, char event[RECORD_EVENT]);
 /* Sends a record as it is; r->event must be set. */

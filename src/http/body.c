@@ -26,7 +26,8 @@ int http_check_chunk_line(struct http_parser *p) {
                 return http_refuse(p, 400, "bad chunk size");
         /* Extensions end here: they mean nothing to us, and llhttp 8.1 cannot read two with values. */
         p->excess += p->line.len + 2;
-        memcpy(s + n, "\r\n", 2);
+        s[n] = '\r';
+        s[n + 1] = '\n';
         p->line.len = n + 2;
         return 0;
 }

@@ -258,7 +258,7 @@ static int check_response(struct http_parser *p, bool chunked) {
 
 int http_check_head(struct http_parser *p) {
         struct http_head *h = &p->head;
-        bool chunked;
+        bool chunked = false;
 
         if (make_strings(p) < 0 || check_framing(p, &chunked) < 0)
                 return -1;

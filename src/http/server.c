@@ -23,7 +23,7 @@
 #include "base/own.h"
 #include "http/conn.h"
 
-enum { LISTENERS_MAX = 8, ACCEPT_PAUSE_MS = 100 };
+enum { LISTENERS_MAX = 8, ACCEPT_PAUSE_US = 100 * 1000 };
 
 struct listener {
         struct http_server *server;
@@ -109,7 +109,7 @@ static void on_pause_end(int fd, short what, void *arg) {
 
 /* Out of descriptors, mostly. Without the pause the loop would spin on a listener that stays readable. */
 static void on_accept_error(struct evconnlistener *ev, void *arg) {
-        static const struct timeval pause = { .tv_usec = ACCEPT_PAUSE_MS * 1000 };
+        static const struct timeval pause = { .tv_usec = ACCEPT_PAUSE_US };
         struct listener *l = arg;
 
         (void) ev;

@@ -215,7 +215,6 @@ int net_decode(const struct field_ctx *ctx, const struct json *value, void *at, 
         };
         CLEANUP(net_freep) struct policy_net *net = net_new();
         struct policy_net **into = at;
-        struct err why;
         int r;
 
         if (!net)
@@ -223,8 +222,6 @@ int net_decode(const struct field_ctx *ctx, const struct json *value, void *at, 
         r = field_decode(ctx, value, fields, ARRAY_SIZE(fields), net, err);
         if (r < 0)
                 return r;
-        if (net_check(net, &why) < 0)
-                return field_error(ctx, err, "%s", why.msg);
         if (net_is_idle(net))
                 net = net_free(net);
         (void) net_free(*into);

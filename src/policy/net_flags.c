@@ -94,7 +94,7 @@ int policy_net_flag_allow(struct policy *p, const char *text, struct err *err) {
         struct addr_cidr cidr;
         int r;
 
-        if (str_copy(copy, sizeof(copy), text) < 0 || split_port(copy, &host, &port) < 0)
+        if (str_copy(copy, sizeof(copy), text) < 0 || strstr(text, "://") || split_port(copy, &host, &port) < 0)
                 return err_set(err, -EINVAL, ERR_INVALID, "--allow '%.*s': HOST[:PORT] or CIDR[:PORT] is expected",
                                SHOWN, text);
         if (addr_cidr_parse(host, &cidr) == 0 || *text == '[')

@@ -139,8 +139,9 @@ static int read_pip(struct search *s, struct err *err) {
         config_dir(s, config);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(variables); i++)
                 r = read_env(s, NET_PIP, variables[i], err);
-        if (r == 0)
-                r = read_one(s, NET_PIP, "/etc/pip.conf", err);
+        if (r < 0 || str_eq(env(s, "PIP_CONFIG_FILE"), "/dev/null")) /* pip then reads no file at all */
+                return r;
+        r = read_one(s, NET_PIP, "/etc/pip.conf", err);
         if (r == 0)
                 r = read_in(s, NET_PIP, s->from->home, ".pip/pip.conf", err);
         if (r == 0)

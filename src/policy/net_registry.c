@@ -175,6 +175,8 @@ static int add_url(struct reading *r, unsigned line, const char *url, struct err
         if (k == 0 && rule.kind != NET_CIDR && rule.kind != NET_EXACT)
                 k = -EINVAL; /* a star would be a wish of whoever wrote the file */
         if (k == 0)
+                k = net_port(port, &(uint16_t){ 0 }); /* one port, not a range */
+        if (k == 0)
                 k = net_rule_port(&rule, port, &why);
         if (k < 0)
                 return note(r, line, "left out: not an http or https URL of a host") < 0

@@ -242,7 +242,7 @@ int tls_ca_from_text(const char *text, struct tls_ca **ret, struct err *err) {
 
 int ossl_leaf(const struct tls_ca *ca, const char *name, EVP_PKEY *key, X509 **ret, struct err *err) {
         CLEANUP(ossl_x509_freep) X509 *cert = X509_new();
-        time_t end = time(NULL) + LEAF_DAYS * DAY_S;
+        time_t end = time(NULL) + (time_t) LEAF_DAYS * DAY_S;
         char san[4 + HOST_NAME], canonical[HOST_NAME];
 
         if (host_canonical(name, strlen(name), canonical) < 0 || !str_eq(name, canonical))

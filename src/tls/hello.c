@@ -94,7 +94,7 @@ static int on_hello(SSL *s, int *alert, void *arg) {
         struct rd r;
 
         (void) arg;
-        (void) alert;
+        *alert = SSL_AD_INTERNAL_ERROR; /* read only if we failed */
         k->hello.ech = extension(s, EXT_ECH, &r) || extension(s, EXT_ESNI, &r);
         read_alpn(s, &k->hello);
         read_versions(s, &k->hello);

@@ -7,6 +7,7 @@
  * below is kept by a reference of our own until it has written them.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -90,57 +91,104 @@ const char *tls_version(struct bufferevent *bev) {
         return ssl && SSL_is_init_finished(ssl) ? SSL_get_version(ssl) : "";
 }
 
-static void on_flushed(struct bufferevent *under, void *arg) {
-        (void) arg;
-        (void) bufferevent_decref(under);
+struct closing {
+        struct bufferevent *bev, *under; /* under is bev's, and NULL on a socket */
+        struct evbuffer_cb_entry *watch;
+        struct event *step;     /* time-out: no progress for too long */
+        struct event *writable; /* of the socket, for a close_notify that did not fit */
+        bool said;
+};
+
+static struct evbuffer *lowest_output(const struct closing *c) {
+        return bufferevent_get_output(c->under ? c->under : c->bev);
 }
 
-static void on_flush_failed(struct bufferevent *under, short what, void *arg) {
-        (void) what;
-        on_flushed(under, arg);
+static void closing_end(struct closing *c) {
+        if (c->watch)
+                (void) evbuffer_remove_cb_entry(lowest_output(c), c->watch);
+        if (c->step)
+                event_free(c->step);
+        if (c->writable)
+                event_free(c->writable);
+        bufferevent_free(c->bev);
+        free(c);
 }
 
-/* All plain bytes have gone into TLS records: say the end, and let go. */
-static void on_written(struct bufferevent *bev, void *arg) {
-        static const struct timeval patience = { .tv_sec = TLS_CLOSE_S };
-        struct bufferevent *under = bufferevent_get_underlying(bev);
-        SSL *ssl = bufferevent_openssl_get_ssl(bev);
+/* Whether there is nothing more to wait for. */
+static bool closing_done(struct closing *c) {
+        SSL *ssl = bufferevent_openssl_get_ssl(c->bev);
 
-        (void) arg;
-        if (SSL_is_init_finished(ssl))
-                (void) SSL_shutdown(ssl);
-        ERR_clear_error();
-        if (under)
-                bufferevent_incref(under);
-        bufferevent_free(bev);
-        if (!under)
-                return;
-        if (evbuffer_get_length(bufferevent_get_output(under)) == 0) {
-                (void) bufferevent_decref(under);
-                return;
+        if (evbuffer_get_length(bufferevent_get_output(c->bev)) > 0)
+                return false;
+        if (!c->said && SSL_is_init_finished(ssl)) {
+                int r = SSL_shutdown(ssl);
+
+                if (r < 0 && SSL_get_error(ssl, r) == SSL_ERROR_WANT_WRITE && event_add(c->writable, NULL) == 0)
+                        return false;
+                ERR_clear_error();
         }
-        bufferevent_setcb(under, NULL, on_flushed, on_flush_failed, NULL);
-        (void) bufferevent_set_timeouts(under, NULL, &patience);
-        (void) bufferevent_disable(under, EV_READ);
-        (void) bufferevent_enable(under, EV_WRITE);
+        c->said = true;
+        return evbuffer_get_length(lowest_output(c)) == 0;
 }
 
-static void on_write_failed(struct bufferevent *bev, short what, void *arg) {
-        (void) arg;
-        if (what & ~BEV_EVENT_CONNECTED)
-                bufferevent_free(bev);
+static void on_step(int fd, short what, void *arg) {
+        struct closing *c = arg;
+
+        (void) fd;
+        if ((what & EV_TIMEOUT) || closing_done(c))
+                closing_end(c);
+}
+
+static void on_drained(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg) {
+        static const struct timeval patience = { .tv_sec = TLS_CLOSE_S };
+        struct closing *c = arg;
+
+        if (info->n_deleted > 0)
+                (void) event_add(c->step, &patience);
+        if (evbuffer_get_length(out) == 0)
+                event_active(c->step, EV_WRITE, 0);
+}
+
+static void on_closing_written(struct bufferevent *bev, void *arg) {
+        const struct closing *c = arg;
+
+        (void) bev;
+        event_active(c->step, EV_WRITE, 0);
+}
+
+/* An end of reading that was on its way when we closed does not count; libevent switches writing off when it failed. */
+static void on_closing_event(struct bufferevent *bev, short what, void *arg) {
+        const struct closing *c = arg;
+        bool writing = c->under && (bufferevent_get_enabled(c->under) & EV_WRITE);
+
+        if ((what & BEV_EVENT_ERROR) && !(writing && SSL_is_init_finished(bufferevent_openssl_get_ssl(bev))))
+                event_active(c->step, EV_TIMEOUT, 0);
 }
 
 void tls_close(struct bufferevent *bev) {
         static const struct timeval patience = { .tv_sec = TLS_CLOSE_S };
+        struct event_base *base = bufferevent_get_base(bev);
+        struct closing *c = calloc(1, sizeof(*c));
 
-        (void) bufferevent_disable(bev, EV_READ);
-        if (evbuffer_get_length(bufferevent_get_output(bev)) == 0) {
-                on_written(bev, NULL);
+        if (!c) {
+                bufferevent_free(bev);
                 return;
         }
-        bufferevent_setcb(bev, NULL, on_written, on_write_failed, NULL);
+        c->bev = bev;
+        c->under = bufferevent_get_underlying(bev);
+        c->step = event_new(base, -1, 0, on_step, c);
+        c->writable = event_new(base, bufferevent_getfd(bev), EV_WRITE, on_step, c);
+        c->watch = c->step ? evbuffer_add_cb(lowest_output(c), on_drained, c) : NULL;
+        if (!c->watch || !c->writable || event_add(c->step, &patience) < 0) {
+                closing_end(c);
+                return;
+        }
+        bufferevent_setcb(bev, NULL, on_closing_written, on_closing_event, c);
         bufferevent_setwatermark(bev, EV_WRITE, 0, 0);
-        (void) bufferevent_set_timeouts(bev, NULL, &patience);
+        (void) bufferevent_set_timeouts(bev, NULL, NULL);
+        (void) bufferevent_disable(bev, EV_READ);
         (void) bufferevent_enable(bev, EV_WRITE);
+        if (c->under)
+                (void) bufferevent_enable(c->under, EV_WRITE);
+        event_active(c->step, EV_WRITE, 0);
 }

@@ -113,6 +113,30 @@ static void refusals_and_nodata_have_no_records(void **state) {
         }
 }
 
+/* RFC 8914: dig shows the text, and others ignore it. */
+static void a_refusal_says_why_to_those_who_can_hear(void **state) {
+        static const char longest[] =
+                "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890"
+                "12345678901234567890123456789012345678901234567890123456789";
+        struct dns_query with = ask("a.example", DNS_A, true, 512), without = ask("a.example", DNS_A, false, 0);
+        struct dns_answer a = { .rcode = DNS_REFUSED, .prohibited = "not allowed by rule" };
+        ldns_pkt *pkt = build(&with, &a, false, NULL);
+        ldns_rdf *data = ldns_pkt_edns_data(pkt);
+
+        (void) state;
+        assert_non_null(data);
+        assert_int_equal(ldns_rdf_size(data), 6 + 19);
+        assert_memory_equal(ldns_rdf_data(data), "\0\17\0\25\0\22not allowed by rule", 6 + 19);
+        ldns_pkt_free(pkt);
+        pkt = build(&without, &a, false, NULL);
+        assert_int_equal(ldns_pkt_arcount(pkt), 0);
+        ldns_pkt_free(pkt);
+        a.prohibited = longest;
+        pkt = build(&with, &a, false, NULL);
+        assert_int_equal(ldns_rdf_size(ldns_pkt_edns_data(pkt)), 6 + DNS_WHY_MAX);
+        ldns_pkt_free(pkt);
+}
+
 static void bad_queries_are_answered(void **state) {
         struct packet p;
         struct dns_query q;
@@ -183,6 +207,7 @@ int main(void) {
                 cmocka_unit_test(an_address_with_its_ttl),
                 cmocka_unit_test(ipv6_and_names),
                 cmocka_unit_test(refusals_and_nodata_have_no_records),
+                cmocka_unit_test(a_refusal_says_why_to_those_who_can_hear),
                 cmocka_unit_test(bad_queries_are_answered),
                 cmocka_unit_test(too_large_for_udp_is_cut),
                 cmocka_unit_test(small_buffers_fail),

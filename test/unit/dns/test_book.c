@@ -21,8 +21,11 @@ static void names_keep_their_address(void **state) {
 
         (void) state;
         assert_int_equal(dns_book_new(10, &b, &err), 0);
+        assert_false(dns_book_find(b, "a.example", &first));
         assert_int_equal(dns_book_give(b, "a.example", &first, &err), 0);
         assert_int_equal(dns_book_give(b, "b.example", &second, &err), 0);
+        assert_true(dns_book_find(b, "a.example", &again));
+        assert_true(addr_eq(&first, &again));
         assert_int_equal(dns_book_give(b, "a.example", &again, &err), 0);
         assert_true(addr_eq(&first, &again));
         assert_false(addr_eq(&first, &second));

@@ -83,20 +83,25 @@ static void sum_end(struct http_conn *c, void *data) {
         (void) http_reply(c, 200, NULL, text, (size_t) n, &err);
 }
 
+static void note_waiting(struct http_conn *c) {
+        size_t waiting = evbuffer_get_length(bufferevent_get_output(http_conn_bev(c)));
+
+        if (waiting > facts->most_waiting)
+                facts->most_waiting = waiting;
+}
+
 static void big_room(struct http_conn *c, void *data) {
         static const char block[16384] = "big";
         struct request *r = data;
         struct err err = { 0 };
 
         while (r->left > 0 && !http_reply_is_full(c)) {
-                size_t n = r->left < sizeof(block) ? (size_t) r->left : sizeof(block), waiting;
+                size_t n = r->left < sizeof(block) ? (size_t) r->left : sizeof(block);
 
                 if (http_reply_body(c, block, n, &err) < 0)
                         return;
                 r->left -= n;
-                waiting = evbuffer_get_length(bufferevent_get_output(http_conn_bev(c)));
-                if (waiting > facts->most_waiting)
-                        facts->most_waiting = waiting;
+                note_waiting(c);
         }
         if (r->left == 0)
                 (void) http_reply_end(c, &err);
@@ -118,7 +123,7 @@ static void pause_timer(int fd, short what, void *arg) {
 }
 
 static void pause_body(struct http_conn *c, struct evbuffer *body, void *data) {
-        static const struct timeval soon = { .tv_usec = 2000 };
+        static const struct timeval soon = { .tv_usec = 2000 }, stall = { .tv_usec = 700 * 1000 };
         struct request *r = data;
         size_t n = evbuffer_get_length(body);
 
@@ -127,7 +132,8 @@ static void pause_body(struct http_conn *c, struct evbuffer *body, void *data) {
         r->n += n;
         (void) evbuffer_drain(body, n);
         if (evbuffer_get_length(body) > 0)
-                (void) event_add(r->timer, &soon);
+                (void) event_add(r->timer, r->left > 0 ? &stall : &soon);
+        r->left = 0;
 }
 
 static void raw_read(struct bufferevent *bev, void *arg) {
@@ -208,11 +214,13 @@ static void reply_badly(struct http_conn *c, const char *path) {
 }
 
 static void on_head(struct http_conn *c, const struct http_head *head, void *arg) {
-        static const struct timeval later = { .tv_usec = 100 * 1000 };
+        static const struct timeval later = { .tv_usec = 250 * 1000 };
+        static char large[7 * 1024 * 1024];
         struct err err = { 0 };
 
         (void) arg;
         facts->n_heads++;
+        note_waiting(c);
         facts->n_conns = http_server_count(server);
         if (facts->n_conns > facts->most_conns)
                 facts->most_conns = facts->n_conns;
@@ -223,6 +231,10 @@ static void on_head(struct http_conn *c, const struct http_head *head, void *arg
                 (void) accept_with(c, &sum, NULL);
         else if (str_eq(head->path, "/pause"))
                 (void) accept_with(c, &pausing, pause_timer);
+        else if (str_eq(head->path, "/stall"))
+                accept_with(c, &pausing, pause_timer)->left = 1;
+        else if (str_eq(head->path, "/large"))
+                (void) http_reply(c, 200, NULL, large, sizeof(large), &err);
         else if (str_eq(head->path, "/big"))
                 start_big(c, head);
         else if (str_eq(head->path, "/slow"))

@@ -12,7 +12,7 @@
 struct site_facts {
         unsigned n_heads, n_done, n_refused, n_empty;
         int last_result;     /* of on_done */
-        size_t most_waiting; /* bytes of output, as seen by the writer of /big */
+        size_t most_waiting; /* bytes of output, at a head or when /big writes */
         size_t n_conns, most_conns;
         bool freed;
 };
@@ -27,7 +27,7 @@ struct site {
 };
 
 /*
- * Routes: /hello, /echo (as it comes), /sum and /x (count), /big?bytes=N (streams), /slow (after 100 ms), /hold
+ * Routes: /hello, /echo (as it comes), /sum and /x (count), /big?bytes=N (streams), /slow (after 250 ms), /hold
  * (never), /none (nobody answers), /upgrade (then echoes raw bytes), /pause (takes 1000 bytes at a time, every 2 ms),
  * /bad (a header that cannot be written, then 500), /early (without reading), /abort, /short (less than announced),
  * /unasked (answers 204).
@@ -57,3 +57,11 @@ struct site_reply {
 void site_read(int fd, const char *method, struct site_reply *reply);
 /* True if the peer ends the connection within the timeout, without sending a byte. */
 bool site_ended(int fd);
+
+/* Waits for something the server's process does by itself. */
+#define EVENTUALLY(condition)                                                                                          \
+        do {                                                                                                           \
+                for (int tries_ = 0; tries_ < 250 && !(condition); tries_++)                                           \
+                        usleep(20 * 1000);                                                                             \
+                assert_true(condition);                                                                                \
+        } while (0)

@@ -57,14 +57,6 @@ static uint64_t now_ms(void) {
         return clock_mono_ns() / 1000000;
 }
 
-/* Waits for something the server's process does by itself. */
-#define EVENTUALLY(condition)                                                                                          \
-        do {                                                                                                           \
-                for (int tries_ = 0; tries_ < 250 && !(condition); tries_++)                                           \
-                        usleep(20 * 1000);                                                                             \
-                assert_true(condition);                                                                                \
-        } while (0)
-
 /* The status in "refused 400 ..." of the expectation; NULL if there is none. */
 static const char *refused_with(const struct http_case *c) {
         const char *at = strstr(c->expected, "refused ");
@@ -134,6 +126,19 @@ static void a_body_that_stops_meets_its_deadline(void **state) {
         assert_int_equal(r.status, 408);
         assert_true(site_ended(fd));
         EVENTUALLY(site.facts->last_result == -ETIMEDOUT);
+}
+
+static void a_handler_that_pauses_is_not_the_clients_fault(void **state) {
+        AUTO_FD int fd = site_connect(&site);
+        struct site_reply r = { 0 };
+        static char body[5000];
+
+        (void) state;
+        site_say(fd, "POST /stall" HOST "Content-Length: 5000\r\n\r\n");
+        site_send(fd, body, sizeof(body));
+        site_read(fd, "POST", &r);
+        assert_int_equal(r.status, 200);
+        assert_string_equal(r.body, "5000");
 }
 
 static void giant_heads_are_told_so(void **state) {
@@ -225,6 +230,7 @@ static void pipelining_without_reading_is_bounded(void **state) {
                 sent += sizeof(request) - 1;
         assert_true(sent < 256u * 1024 * 1024);
         assert_true(site.facts->n_heads > heads);
+        assert_in_range(site.facts->most_waiting, 1, HTTP_WRITE_HIGH + 2 * 16384);
 }
 
 static void a_client_that_leaves_is_noticed_while_the_handler_thinks(void **state) {
@@ -344,6 +350,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(every_data_case_is_answered_with_its_verdict),
                 cmocka_unit_test(a_trickling_head_meets_its_deadline),
                 cmocka_unit_test(a_body_that_stops_meets_its_deadline),
+                cmocka_unit_test(a_handler_that_pauses_is_not_the_clients_fault),
                 cmocka_unit_test(giant_heads_are_told_so),
                 cmocka_unit_test(endless_bodies_are_cut_off),
                 cmocka_unit_test(a_length_that_is_too_large_is_refused_before_it_comes),

@@ -14,6 +14,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/own.h"
+#include "policy/net.h"
+#include "policy/net_flags.h"
 #include "policy/policy.h"
 
 static struct policy p, before;
@@ -81,6 +83,20 @@ static void the_example_of_the_documentation_is_valid(void **state) {
         assert_true(p.mounts[1].writable);
         assert_int_equal(p.limits.cpu_milli, 1500);
         assert_int_equal(p.limits.time_ms, 1800000);
+}
+
+static void the_examples_of_a_network_are_valid(void **state) {
+        struct err err = { 0 };
+
+        (void) state;
+        accepts(EXAMPLES "/network-agent.yaml");
+        assert_true(policy_net_any(&p));
+        assert_true(policy_net_opens_tls(&p, NULL));
+        policy_done(&p);
+        policy_default(&p);
+        assert_int_equal(policy_read_ceiling(EXAMPLES "/ceiling.yaml", &p, &err), 0);
+        assert_true(policy_net_is_public(&p));
+        policy_done(&p);
 }
 
 static void errors_name_file_and_line(void **state) {
@@ -197,6 +213,7 @@ static void a_source_that_becomes_too_long_is_refused(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(the_example_of_the_documentation_is_valid, setup, teardown),
+                cmocka_unit_test_setup_teardown(the_examples_of_a_network_are_valid, setup, teardown),
                 cmocka_unit_test_setup_teardown(errors_name_file_and_line, setup, teardown),
                 cmocka_unit_test_setup_teardown(relative_sources_start_at_the_file, setup, teardown),
                 cmocka_unit_test_setup_teardown(links_are_followed, setup, teardown),

@@ -151,6 +151,22 @@ static void it_is_kept_and_private(void **state) {
         assert_int_equal(tls_ca_save(other, dir_fd, &err), -EEXIST);
 }
 
+static void it_survives_as_text(void **state) {
+        CLEANUP(tls_ca_freep) struct tls_ca *ca = new_ca(), *again = NULL, *other = new_ca();
+        AUTO_FREE char *text = NULL, *other_text = NULL, *mixed = NULL;
+        struct err err = { 0 };
+
+        (void) state;
+        assert_int_equal(tls_ca_text(ca, &text, &err), 0);
+        assert_int_equal(tls_ca_from_text(text, &again, &err), 0);
+        assert_string_equal(tls_ca_pem(again), tls_ca_pem(ca));
+        assert_int_equal(tls_ca_text(other, &other_text, &err), 0);
+        *strstr(other_text, "-----BEGIN CERTIFICATE") = '\0'; /* the key of one with the certificate of another */
+        assert_true(asprintf(&mixed, "%s%s", other_text, tls_ca_pem(ca)) > 0);
+        assert_int_equal(tls_ca_from_text(mixed, &other, &err), -EBADMSG);
+        assert_int_equal(tls_ca_from_text("", &other, &err), -EBADMSG);
+}
+
 static void half_a_save_leaves_no_key(void **state) {
         CLEANUP(tls_ca_freep) struct tls_ca *ca = new_ca();
         struct err err = { 0 };
@@ -211,6 +227,7 @@ int main(void) {
                 cmocka_unit_test(leaves_are_for_one_name_and_servers_only),
                 cmocka_unit_test(names_that_are_no_host_names_get_no_leaf),
                 cmocka_unit_test(a_leaf_never_outlives_its_ca),
+                cmocka_unit_test(it_survives_as_text),
                 CASE(it_is_kept_and_private),
                 CASE(half_a_save_leaves_no_key),
                 CASE(a_key_that_others_may_read_is_refused),

@@ -363,7 +363,20 @@ static void closing_with_nothing_to_say(void **state) {
         assert_int_equal(pair.server.err.code, -ENODATA);
 }
 
-static void closing_before_the_handshake(void **state) {
+/* A refusal can be written at once: it is delivered when the handshake has ended. */
+static void closing_before_the_handshake_still_delivers(void **state) {
+        (void) state;
+        serve(NAME);
+        say(&pair.server, "403");
+        tls_close(pair.server.bev);
+        pair.server.bev = NULL;
+        dial(client, NAME);
+        pair_run(&pair, SIZE_MAX);
+        assert_string_equal(pair.client.first, "403");
+        assert_int_equal(pair.client.err.code, -ENODATA);
+}
+
+static void closing_when_the_peer_is_gone_ends_at_once(void **state) {
         (void) state;
         serve(NAME);
         say(&pair.server, "never");
@@ -371,7 +384,42 @@ static void closing_before_the_handshake(void **state) {
         pair.server.bev = NULL;
         (void) close(pair.fds[1]);
         pair.fds[1] = -1;
-        pair_idle(&pair, 50); /* ASan tells whether it is gone */
+        pair_idle(&pair, 50); /* LSan tells whether it is gone */
+}
+
+/* The event of the peer's end is still queued when we close; what we have to say is not lost. */
+static void closing_after_the_peer_closed_still_delivers(void **state) {
+        (void) state;
+        serve(NAME);
+        dial(client, NAME);
+        pair_run(&pair, 0);
+        assert_int_equal(SSL_shutdown(bufferevent_openssl_get_ssl(pair.client.bev)), 0);
+        pair_idle(&pair, 20);
+        assert_true(pair.server.over);
+        say(&pair.server, "bye");
+        tls_close(pair.server.bev);
+        pair.server.bev = NULL;
+        pair_run(&pair, SIZE_MAX);
+        assert_string_equal(pair.client.first, "bye");
+}
+
+static void closing_waits_no_longer_than_it_must(void **state) {
+        AUTO_FREE char *big = calloc(1, 8 << 20);
+
+        (void) state;
+        assert_non_null(big);
+        serve(NAME);
+        dial(client, NAME);
+        pair_run(&pair, 0);
+        (void) bufferevent_disable(pair.client.bev, EV_READ); /* it never reads again */
+        assert_int_equal(bufferevent_write(pair.server.bev, big, 8 << 20), 0);
+        tls_close(pair.server.bev);
+        pair.server.bev = NULL;
+        pair_idle(&pair, TLS_CLOSE_S * 1000 + 500);
+        (void) bufferevent_enable(pair.client.bev, EV_READ);
+        pair_run(&pair, SIZE_MAX);
+        assert_int_equal(pair.client.err.code, -ECONNRESET);
+        assert_true(pair.client.n_read < 8 << 20);
 }
 
 static void bad_names_are_refused_before_anything_is_said(void **state) {
@@ -428,7 +476,10 @@ int main(void) {
                 CASE(the_server_closes),
                 CASE(the_client_closes),
                 CASE(closing_with_nothing_to_say),
-                CASE(closing_before_the_handshake),
+                CASE(closing_before_the_handshake_still_delivers),
+                CASE(closing_when_the_peer_is_gone_ends_at_once),
+                CASE(closing_after_the_peer_closed_still_delivers),
+                CASE(closing_waits_no_longer_than_it_must),
                 CASE(bad_names_are_refused_before_anything_is_said),
                 CASE(garbage_is_a_protocol_error),
                 cmocka_unit_test(roots_that_cannot_be_read_are_named),
