@@ -24,7 +24,7 @@
 #include "policy/net.h"
 #include "run/remote.h"
 
-enum { PROBES = 64, OPEN_MS = 400, ANSWER_MS = 3000, DIFFERENT = 1, QUERY_ID = 0x7265, UNWANTED_PORT = 9 };
+enum { PROBES = 64, OPEN_MS = 400, ANSWER_MS = 1000, DIFFERENT = 1, QUERY_ID = 0x7265, UNWANTED_PORT = 9 };
 
 #define NAMESERVER "10.200.0.53"
 #define OTHER_NAMESERVER "128.66.0.53" /* a range that was never given to anybody */
