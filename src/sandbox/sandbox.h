@@ -17,6 +17,7 @@
 #include "base/id.h"
 #include "cgroup/cgroup.h"
 #include "plan/plan.h"
+#include "sandbox/net.h"
 
 struct err;
 
@@ -74,8 +75,6 @@ bool sandbox_is_twin(void);
 /* By name ("net", "seccomp", ...); WEAKEN_NONE if unknown. */
 enum sandbox_weaken sandbox_weaken_parse(const char *name);
 
-enum { SANDBOX_PATH = 108 }; /* what an address of a socket holds */
-
 struct sandbox_request {
         const char *const *argv, *const *envp; /* NULL-terminated */
         const char *cwd;
@@ -86,15 +85,6 @@ struct sandbox_request {
         const void *agent; /* the agent's ELF image */
         size_t agent_bytes;
         enum sandbox_weaken weaken;
-};
-
-/* A network namespace, and the sockets that were made in it; each -1 if not there (any more). */
-struct netns {
-        int ns_fd;
-        int route_fd, filter_fd;           /* netlink: addresses, routes; rules */
-        int socket_fds[PLAN_NET_SOCKETS];  /* what egress gets */
-        int canary_fds[PLAN_NET_CANARIES]; /* one attempt each */
-        uint64_t inodes[PLAN_NET_SOCKETS]; /* of socket_fds, when they are with egress */
 };
 
 struct sandbox {
@@ -147,29 +137,8 @@ uint32_t sandbox_host_uid(const struct sandbox *sb, uint32_t inside);
 /* The same id as the machine counts it: rootless, the supervisor's own numbers are those of a user namespace. */
 uint64_t sandbox_real_uid(uint64_t supervisor_id);
 
-/* Network: closes our copies of what egress has now; and makes new ones after egress' death. */
-void sandbox_net_handed_over(struct sandbox *sb);
-int sandbox_net_listen(struct sandbox *sb, const struct plan *plan, struct err *err);
-
-/* A socket that belongs to the sandbox's namespace: what it reaches, the sandbox reaches. Returns the descriptor. */
-int sandbox_net_socket(const struct sandbox *sb, bool six, bool datagram, struct err *err);
-
-/*
- * Reads interfaces, addresses, routes and rules back from the kernel, now, and compares them with the plan, which has a
- * network. 0; or negative with the first difference in *err, and the name of the control in *ret_control.
- */
-int sandbox_net_verify(const struct sandbox *sb, const struct plan *plan, const char **ret_control, struct err *err);
-
-/* Tries what must be refused, from the sandbox's namespace; once, when egress has the listeners. */
-int sandbox_net_canary(struct sandbox *sb, const struct plan *plan, struct err *err);
-
 /* Bytes used on the sandbox's tmpfs, and whether it is full. */
 int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full);
-
-/* The sandbox can be spoken to: its name is kept with its slot, and a socket at `path` is removed with it. */
-int sandbox_announce(struct sandbox *sb, char path[SANDBOX_PATH], struct err *err);
-/* Where the socket of a running sandbox of this user is; for another process, which has not called sandbox_enter(). */
-int sandbox_find(const char *id, char path[SANDBOX_PATH], struct err *err);
 
 /* Kills, reaps and removes everything. Safe to call twice. The first failure is reported, the rest still done. */
 int sandbox_end(struct sandbox *sb, struct err *err);
