@@ -18,9 +18,12 @@ int cmd_run(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_policy(int argc, char **argv);
 int cmd_policy_explain(int argc, char **argv);
+int cmd_policy_update(int argc, char **argv);
 int cmd_prove(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_egress(int argc, char **argv);
+int cmd_reach(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 
-enum kind { SWITCH, WORD, FILE_NAME, VARIABLE, CHOICE, MOUNT, OPTIONAL_FILE };
+enum kind { SWITCH, WORD, FILE_NAME, VARIABLE, CHOICE, CHOICE_OR_FILE, MOUNT, OPTIONAL_FILE };
 
 static const struct option_word {
         const char *name;
@@ -36,7 +36,7 @@ static const struct option_word {
         { "no-stdin", 0, SWITCH, "standard input is empty", NULL },
         { "name", 0, WORD, "name of the sandbox", NULL },
         { "policy", 0, FILE_NAME, "policy file", NULL },
-        { "net", 0, CHOICE, "what may be reached", "none public packages" },
+        { "net", 0, CHOICE_OR_FILE, "what may be reached", "none public packages" },
         { "allow", 0, WORD, "allow a name or address", NULL },
         { "ceiling", 0, FILE_NAME, "limits of the network policy", NULL },
         { "resolve", 0, WORD, "a name that leads elsewhere", NULL },
@@ -66,7 +66,9 @@ static const struct {
 } commands[] = {
         { "run", "run a command in a new sandbox" },
         { "plan", "show what a command would get" },
-        { "policy", "check, explain and compare policies" },
+        { "policy", "check, explain, compare and update policies" },
+        { "egress", "show what sandboxes tried to reach" },
+        { "reach", "probe what a sandbox can reach" },
         { "prove", "attack a sandbox on this machine" },
         { "verify", "check a signed report" },
         { "doctor", "check what this machine offers" },
@@ -96,6 +98,8 @@ static void bash_values(void) {
                 bash_names(o);
                 if (o->kind == CHOICE)
                         (void) printf(") _gabion_words \"%s\" ;;\n", o->choices);
+                else if (o->kind == CHOICE_OR_FILE)
+                        (void) printf(") compopt -o filenames 2>/dev/null; _gabion_from -f -W \"%s\" ;;\n", o->choices);
                 else
                         (void) printf(") %s ;;\n", o->kind == VARIABLE ? "_gabion_from -e" : "_gabion_files");
         }
@@ -141,32 +145,35 @@ static void bash_script(void) {
                         (void) printf("-%c ", options[i].letter);
                 (void) printf("--%s%s", options[i].name, i + 1 < ARRAY_SIZE(options) ? " " : "");
         }
-        (void) printf("\"\n    else _gabion_from -c\n    fi\n}\n\n"
-                      "_gabion_policy() {\n"
-                      "    if [ \"$COMP_CWORD\" -eq 2 ]; then _gabion_words \"check explain diff --help\"; return; fi\n"
-                      "    case ${COMP_WORDS[2]}:$cur in\n"
-                      "    explain:*) case ${COMP_WORDS[COMP_CWORD-1]} in\n"
-                      "        --policy|--ceiling) _gabion_files ;;\n"
-                      "        --net) compopt -o filenames 2>/dev/null\n"
-                      "            _gabion_from -f -W \"none packages public\" ;;\n"
-                      "        --method) _gabion_words \"GET HEAD POST PUT PATCH DELETE OPTIONS\" ;;\n"
-                      "        --host|--port|--path|--address|--allow|--resolve) ;;\n"
-                      "        *) _gabion_words \"" EXPLAIN_OPTIONS "\" ;; esac ;;\n"
-                      "    *:-*) _gabion_words --json ;;\n"
-                      "    *) _gabion_files ;;\n"
-                      "    esac\n"
-                      "}\n\n"
-                      "_gabion() {\n"
-                      "    local cur=${COMP_WORDS[COMP_CWORD]}\n"
-                      "    COMPREPLY=()\n"
-                      "    if [ \"$COMP_CWORD\" -eq 1 ]; then _gabion_words \"");
+        (void) printf(
+                "\"\n    else _gabion_from -c\n    fi\n}\n\n"
+                "_gabion_policy() {\n"
+                "    if [ \"$COMP_CWORD\" -eq 2 ]; then _gabion_words \"check explain diff update --help\"; return; fi\n"
+                "    case ${COMP_WORDS[2]}:$cur in\n"
+                "    explain:*) case ${COMP_WORDS[COMP_CWORD-1]} in\n"
+                "        --policy|--ceiling) _gabion_files ;;\n"
+                "        --net) compopt -o filenames 2>/dev/null\n"
+                "            _gabion_from -f -W \"none packages public\" ;;\n"
+                "        --method) _gabion_words \"GET HEAD POST PUT PATCH DELETE OPTIONS\" ;;\n"
+                "        --host|--port|--path|--address|--allow|--resolve) ;;\n"
+                "        *) _gabion_words \"" EXPLAIN_OPTIONS "\" ;; esac ;;\n"
+                "    update:-*) _gabion_words --drop ;;\n"
+                "    *:-*) _gabion_words --json ;;\n"
+                "    *) _gabion_files ;;\n"
+                "    esac\n"
+                "}\n\n"
+                "_gabion() {\n"
+                "    local cur=${COMP_WORDS[COMP_CWORD]}\n"
+                "    COMPREPLY=()\n"
+                "    if [ \"$COMP_CWORD\" -eq 1 ]; then _gabion_words \"");
         for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
                 (void) printf("%s ", commands[i].name);
         (void) printf("--help --version\"; return; fi\n"
                       "    case ${COMP_WORDS[1]} in\n"
                       "    run|plan) _gabion_run ;;\n"
                       "    policy) _gabion_policy ;;\n"
-                      "    doctor) _gabion_words \"--json --help\" ;;\n"
+                      "    egress) _gabion_words \"log --follow --sandbox --denied --json --file --help\" ;;\n"
+                      "    reach|doctor) _gabion_words \"--json --help\" ;;\n"
                       "    completion) _gabion_words \"bash zsh fish\" ;;\n"
                       "    esac\n"
                       "}\n"
@@ -194,12 +201,16 @@ static void zsh_value(const struct option_word *o) {
         case CHOICE:
                 (void) printf(":%s:(%s)", o->name, o->choices);
                 break;
+        case CHOICE_OR_FILE:
+                (void) printf(":%s:{ compadd %s; _files }", o->name, o->choices);
+                break;
         }
 }
 
 static void zsh_option(const struct option_word *o) {
         const char *glue = o->kind == SWITCH ? "" : o->kind == OPTIONAL_FILE ? "=-" : "=";
-        bool repeats = o->kind == MOUNT || o->kind == VARIABLE || str_eq(o->name, "off");
+        bool repeats = o->kind == MOUNT || o->kind == VARIABLE || str_eq(o->name, "off") || str_eq(o->name, "allow") ||
+                       str_eq(o->name, "resolve");
 
         (void) printf("    '%s--%s%s[%s]", repeats ? "*" : "", o->name, glue, o->what);
         zsh_value(o);
@@ -227,14 +238,17 @@ static void zsh_script(void) {
                       "  argument)\n"
                       "    case $words[1] in\n"
                       "    run|plan) _arguments -s -S $options '1:command:_command_names -e' '*::argument:_normal' ;;\n"
-                      "    policy) _arguments '1:action:(check explain diff)' '--json[print JSON]' "
+                      "    policy) _arguments '1:action:(check explain diff update)' '--json[print JSON]' "
                       "'--host[a name or an address]:host: ' '--port[a port]:port: ' "
                       "'--method[of a request]:method:(GET HEAD POST PUT PATCH DELETE OPTIONS)' "
                       "'--path[of a request]:path: ' '--address[what the name resolves to]:address: ' "
                       "'--policy[policy file]:file:_files' '--ceiling[ceiling file]:file:_files' "
                       "'--net[preset or file]:net:_files' '*--allow[a host]:host: ' '*--resolve[a mapping]:mapping: ' "
                       "'*:policy file:_files' ;;\n"
-                      "    doctor) _arguments '--json[print JSON]' '--help[show help]' ;;\n"
+                      "    egress) _arguments '1:action:(log)' '(-f --follow)'{-f,--follow}'[wait for more]' "
+                      "'--sandbox[of one sandbox]:id: ' '--denied[refused attempts only]' '--json[print JSON]' "
+                      "'--file[another log]:file:_files' ;;\n"
+                      "    reach|doctor) _arguments '--json[print JSON]' '--help[show help]' ;;\n"
                       "    completion) _arguments '1:shell:(bash zsh fish)' ;;\n"
                       "    esac ;;\n"
                       "  esac\n"
@@ -261,6 +275,8 @@ static void fish_script(void) {
                         (void) printf(" -x -a '%s'", o->choices);
                 else if (o->kind == VARIABLE)
                         (void) printf(" -x -a '(set -xn)'");
+                else if (o->kind == CHOICE_OR_FILE)
+                        (void) printf(" -r -F -a '%s'", o->choices);
                 else if (o->kind == FILE_NAME || o->kind == MOUNT)
                         (void) printf(" -r -F");
                 else if (o->kind == WORD)
@@ -271,9 +287,14 @@ static void fish_script(void) {
         for (size_t i = 0; i < ARRAY_SIZE(of_explain); i++)
                 (void) printf("complete -c gabion -n '__fish_seen_subcommand_from explain' -l %s %s\n", of_explain[i],
                               i < 3 ? "-r -F" : "-x");
-        (void) printf("complete -c gabion -n '__fish_seen_subcommand_from policy' -F -a 'check explain diff'\n"
-                      "complete -c gabion -n '__fish_seen_subcommand_from policy doctor' -l json -d 'print JSON'\n"
-                      "complete -c gabion -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n");
+        (void) printf(
+                "complete -c gabion -n '__fish_seen_subcommand_from policy' -F -a 'check explain diff update'\n"
+                "complete -c gabion -n '__fish_seen_subcommand_from policy doctor reach egress' -l json -d 'print JSON'\n"
+                "complete -c gabion -n '__fish_seen_subcommand_from policy' -l drop -d 'end old connections'\n"
+                "complete -c gabion -n '__fish_seen_subcommand_from egress' -a log -l denied -d 'refused only'\n"
+                "complete -c gabion -n '__fish_seen_subcommand_from egress' -s f -l follow -d 'wait for more'\n"
+                "complete -c gabion -n '__fish_seen_subcommand_from egress' -x -l sandbox -d 'of one sandbox'\n"
+                "complete -c gabion -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n");
 }
 
 int cmd_completion(int argc, char **argv) {

@@ -19,7 +19,9 @@ static const struct command {
 } commands[] = {
         { "run", cmd_run, "run a command in a new sandbox" },
         { "plan", cmd_plan, "show what a command would get, without starting it" },
-        { "policy", cmd_policy, "check, explain and compare policy files" },
+        { "policy", cmd_policy, "check, explain, compare and update policies" },
+        { "egress", cmd_egress, "show what sandboxes tried to reach" },
+        { "reach", cmd_reach, "probe what a running sandbox can reach, and compare it with its policy" },
         { "prove", cmd_prove, "attack a sandbox on this machine, and show the result" },
         { "verify", cmd_verify, "check a signed report, offline" },
         { "doctor", cmd_doctor, "check what this machine offers, with remedies" },

@@ -33,7 +33,18 @@ enum {
         PUSHY_SIGNALS = 3, /* that many requests to end, and it is ended */
 };
 
-enum { AT_CONTROL, AT_PAIR, AT_LISTENER, AT_SIGNAL, AT_STDIN, AT_STDOUT, AT_STDERR, AT_EGRESS, AT_COUNT };
+enum {
+        AT_CONTROL,
+        AT_PAIR,
+        AT_LISTENER,
+        AT_SIGNAL,
+        AT_STDIN,
+        AT_STDOUT,
+        AT_STDERR,
+        AT_EGRESS,
+        AT_REMOTE,
+        AT_COUNT = AT_REMOTE + CONTROL_FDS
+};
 
 struct life {
         struct loop *l;
@@ -283,6 +294,7 @@ static void poll_set(struct life *f, struct pollfd p[AT_COUNT]) {
         p[AT_STDIN] = (struct pollfd){ f->stdin_open && f->stdin_credit > 0 && !f->exited ? 0 : -1, POLLIN, 0 };
         p[AT_STDOUT] = (struct pollfd){ f->out[0].len ? 1 : -1, POLLOUT, 0 };
         p[AT_STDERR] = (struct pollfd){ f->out[1].len ? 2 : -1, POLLOUT, 0 };
+        control_poll(&f->l->control, p + AT_REMOTE);
         p[AT_EGRESS] = (struct pollfd){ network_fd(f->l->net), POLLIN, 0 };
 }
 
@@ -313,6 +325,7 @@ static int serve(struct life *f) {
                 on_pair(f);
         if (p[AT_EGRESS].revents || clock_mono_ns() >= network_due_ns(f->l->net))
                 network_serve(f->l->net);
+        control_serve(&f->l->control, p + AT_REMOTE);
         if (p[AT_CONTROL].revents & POLLOUT)
                 frame_send(f, &none);
         if (p[AT_CONTROL].revents & (POLLIN | POLLHUP | POLLERR))

@@ -1,6 +1,7 @@
 /* loop.h - the life of a running command. Private to run/. */
 #pragma once
 
+#include "run/control.h"
 #include "run/network.h"
 #include "run/run.h"
 
@@ -10,6 +11,7 @@ struct loop {
         struct sandbox *sb;
         struct run_result *result;
         struct network *net;
+        struct control control;
         int signal_fd;
         bool raw; /* the caller's terminal is in raw mode */
 };

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,7 +24,8 @@
 enum {
         RETRY_FIRST_MS = 100,
         RETRY_LAST_MS = 5000,
-        STEADY_S = 60, /* after that long a death is a first one again */
+        STEADY_S = 60,  /* after that long a death is a first one again */
+        EXPECTED_S = 2, /* for so long an attempt is the user's own; egress may count for a second */
 };
 
 static const char *hint_of(const char *code) {
@@ -41,18 +43,65 @@ static const char *hint_of(const char *code) {
         return "ask the operator to allow it; do not retry";
 }
 
-static void denial_take(struct network *n, const struct json *record) {
+/* "name:port" of an attempt, the address if it has no name, and no port if it is a question for a name. */
+static void what_of(const struct json *record, char dst[NETWORK_WHAT]) {
         const char *name = json_get_str(record, "name"), *address = json_get_str(record, "address");
+        const char *what = name ? name : address ? address : "";
+        int port = (int) json_get_int(record, "port", 0);
+
+        if (port == 0)
+                (void) snprintf(dst, NETWORK_WHAT, "%.280s", what);
+        else if (strchr(what, ':'))
+                (void) snprintf(dst, NETWORK_WHAT, "[%.270s]:%d", what, port);
+        else
+                (void) snprintf(dst, NETWORK_WHAT, "%.280s:%d", what, port);
+}
+
+static void denial_take(struct network *n, const struct json *record, const char *what) {
         const char *code = json_get_str(record, "code"), *rule = json_get_str(record, "rule");
         const char *event = json_get_str(record, "event");
-        int64_t port = json_get_int(record, "port", 0), count = json_get_int(record, "count", 1);
-        const char *what = name ? name : address ? address : "";
-        bool six = strchr(what, ':') != NULL;
-        char text[96];
+        int64_t count = json_get_int(record, "count", 1);
 
-        (void) snprintf(text, sizeof(text), port ? six ? "[%.80s]:%d" : "%.84s:%d" : "%.90s", what, (int) port);
-        denial_record(n->loop, event ? event : "evt_unknown", code ? code : "net.denied", rule ? rule : "default", text,
+        denial_record(n->loop, event ? event : "evt_unknown", code ? code : "net.denied", rule ? rule : "default", what,
                       hint_of(code ? code : ""), count > 0 ? (unsigned) count : 1);
+}
+
+/* True if the user made this attempt himself, a moment ago. */
+static bool expected_take(struct network *n, const char *what, const char *line) {
+        for (unsigned i = 0; n->expected && i < NETWORK_EXPECTED; i++) {
+                struct expected *x = &n->expected[i];
+
+                if (!str_eq(x->what, what) || clock_mono_ns() > x->until_ns)
+                        continue;
+                free(x->record);
+                x->record = strdup(line);
+                return true;
+        }
+        return false;
+}
+
+void network_expect(struct network *n, const char *what) {
+        struct expected *x;
+
+        if (!n->expected)
+                n->expected = calloc(NETWORK_EXPECTED, sizeof(*n->expected));
+        if (!n->expected)
+                return;
+        x = &n->expected[n->n_expected++ % NETWORK_EXPECTED];
+        own_freep(&x->record);
+        *x = (struct expected){ .until_ns = clock_mono_ns() + EXPECTED_S * 1000000000ull };
+        (void) snprintf(x->what, sizeof(x->what), "%s", what);
+}
+
+const char *network_expected(struct network *n, const char *what) {
+        struct err e = { 0 };
+
+        if (n->egress && egressctl_fd(n->egress) >= 0)
+                (void) egressctl_ping(n->egress, &e); /* everything that it has to say */
+        for (unsigned i = 0; n->expected && i < NETWORK_EXPECTED; i++)
+                if (str_eq(n->expected[i].what, what) && n->expected[i].record)
+                        return n->expected[i].record;
+        return NULL;
 }
 
 static void on_record(void *arg, const char *text, size_t len) {
@@ -60,6 +109,7 @@ static void on_record(void *arg, const char *text, size_t len) {
         AUTO_FREE char *line = NULL;
         struct network *n = arg;
         struct err e = { 0 };
+        char what[NETWORK_WHAT];
         const char *decision;
 
         /* Written again by us: what egress sends may be an attacker's, the log's lines are always whole documents. */
@@ -74,8 +124,9 @@ static void on_record(void *arg, const char *text, size_t len) {
                 n->log_failed = true;
                 (void) dprintf(STDERR_FILENO, "gabion: egress log %s: it cannot be written\n", n->log.path);
         }
-        if (decision && str_eq(decision, "deny"))
-                denial_take(n, record);
+        what_of(record, what);
+        if (!expected_take(n, what, line) && decision && str_eq(decision, "deny"))
+                denial_take(n, record, what);
 }
 
 int network_start(const struct run_options *o, struct network *n, struct err *err) {
@@ -134,7 +185,9 @@ int network_fd(const struct network *n) {
 }
 
 uint64_t network_due_ns(const struct network *n) {
-        return n->again_ns ? n->again_ns : UINT64_MAX;
+        if (n->again_ns)
+                return n->again_ns;
+        return n->egress && egressctl_fd(n->egress) < 0 ? 0 : UINT64_MAX; /* somebody else noticed its death */
 }
 
 /* Later each time, so that a process that cannot live does not eat the machine. */
@@ -173,8 +226,66 @@ void network_serve(struct network *n) {
                 return;
         if (n->again_ns && clock_mono_ns() >= n->again_ns)
                 start_again(n);
-        else if (egressctl_fd(n->egress) >= 0 && egressctl_serve(n->egress, &e) < 0)
-                retry_later(n, e.msg);
+        else if (egressctl_fd(n->egress) >= 0 ? egressctl_serve(n->egress, &e) < 0 : !n->again_ns)
+                retry_later(n, e.msg[0] ? e.msg : "gabion-egress has ended");
+}
+
+/* A line of our own: policies are part of the story that the log tells. */
+static void update_log(struct network *n, const char *hash) {
+        CLEANUP(json_freep) struct json *o = json_new_object();
+        AUTO_FREE char *line = NULL;
+        char event[RUN_EVENT_TEXT] = "evt_", now[CLOCK_TEXT];
+        struct err e = { 0 };
+
+        (void) id_new(event + 4);
+        clock_rfc3339(now);
+        json_set_str(o, "event", event);
+        json_set_str(o, "time", now);
+        json_set_str(o, "sandbox", n->sb->id);
+        json_set_str(o, "kind", "policy");
+        json_set_str(o, "decision", "update");
+        json_set_str(o, "policy", hash);
+        if (n->log.fd >= 0 && json_text(o, false, &line, &e) == 0)
+                (void) netlog_add(&n->log, line, strlen(line));
+        if (!n->o->quiet)
+                (void) dprintf(STDERR_FILENO, "gabion: the network policy is now %s%s\n", hash,
+                               n->loop && n->loop->raw ? "\r" : "");
+}
+
+int network_update(struct network *n, const char *text, size_t len, bool drop, char ret_hash[HASH_TEXT],
+                   struct err *err) {
+        static struct policy next; /* large; one sandbox per process */
+        CLEANUP(json_freep) struct json *doc = NULL;
+        AUTO_FREE char *document = NULL;
+        struct policy *p = n->o->policy;
+        struct policy_net *old = p->net;
+        int r;
+
+        policy_default(&next);
+        r = json_parse("policy", text, len, &doc, err);
+        if (r == 0)
+                r = policy_decode(doc, &next, err);
+        if (r == 0 && policy_net_opens_tls(&next, n->o->net.ceiling) && !policy_net_opens_tls(p, n->o->net.ceiling))
+                r = err_set(err, -EINVAL, ERR_INVALID,
+                            "network: methods and paths need TLS to be opened, for which the sandbox was not prepared; "
+                            "start it with such a rule");
+        p->net = next.net; /* the rest of the policy stays what it was */
+        if (r == 0)
+                r = policy_hash(p, ret_hash, err);
+        if (r == 0)
+                r = policy_egress_text(p, n->o->net.ceiling, n->o->net.resolve, n->o->net.n_resolve, &document, err);
+        if (r == 0)
+                r = egressctl_update(n->egress, n->sb->id, document, drop, err);
+        next.net = r < 0 ? p->net : old;
+        if (r < 0)
+                p->net = old;
+        policy_done(&next);
+        if (r < 0)
+                return r;
+        free(n->document);
+        n->document = TAKE_PTR(document);
+        update_log(n, ret_hash);
+        return 0;
 }
 
 void network_end(struct network *n) {
@@ -184,6 +295,10 @@ void network_end(struct network *n) {
                 (void) egressctl_remove(n->egress, n->sb->id, &e);
         n->egress = egressctl_free(n->egress);
         netlog_close(&n->log);
+        for (unsigned i = 0; n->expected && i < NETWORK_EXPECTED; i++)
+                own_freep(&n->expected[i].record);
+        own_freep(&n->expected);
+        n->expected = NULL;
         buf_done(&n->certificates);
         own_freep(&n->document);
         n->document = NULL;

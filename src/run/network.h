@@ -16,6 +16,14 @@ struct egressctl;
 struct loop;
 struct plan;
 
+/* Attempts that the user makes himself (`gabion reach`): logged, but no denials of the command. */
+enum { NETWORK_EXPECTED = 64, NETWORK_WHAT = 300 };
+struct expected {
+        char what[NETWORK_WHAT];
+        uint64_t until_ns;
+        char *record; /* JSON; NULL: none came */
+};
+
 struct network {
         const struct run_options *o;
         struct egressctl *egress; /* NULL: none */
@@ -29,6 +37,8 @@ struct network {
         unsigned restarts;
         uint64_t started_ns, again_ns; /* again: when to try a new process; 0 = none is due */
         bool log_failed;
+        struct expected *expected; /* NETWORK_EXPECTED of them, NULL while there is none */
+        unsigned n_expected;       /* how many there ever were; the oldest are forgotten */
 };
 
 /* Starts egress, if the policy has a network. The process comes up beside the caller's next steps. */
@@ -44,5 +54,11 @@ int network_release(struct network *n, struct loop *l, struct err *err);
 int network_fd(const struct network *n);
 uint64_t network_due_ns(const struct network *n); /* UINT64_MAX: never */
 void network_serve(struct network *n);
+/* Puts the network of a policy document in force, within the ceiling. On failure everything is as before. */
+int network_update(struct network *n, const char *text, size_t len, bool drop, char ret_hash[HASH_TEXT],
+                   struct err *err);
+/* An attempt of the user's own is about to be made; and what egress said of it, borrowed, NULL: nothing yet. */
+void network_expect(struct network *n, const char *what);
+const char *network_expected(struct network *n, const char *what);
 /* Takes the last records; ends egress. Safe to call at any time, and twice. */
 void network_end(struct network *n);

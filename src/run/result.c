@@ -1,8 +1,10 @@
 /* result.c - denials and the result of a run, as documents and as lines for a person. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -92,13 +94,20 @@ static struct json *denial_json(const struct run_denial *d, const char *policy) 
         return o;
 }
 
-int run_result_json(const struct run_result *r, struct json **ret, struct err *err) {
-        struct json *o = json_new_object();
+int run_denials_json(const struct run_result *r, struct json **ret, struct err *err) {
         struct json *list = json_new_array();
 
-        (void) err;
         for (size_t i = 0; i < r->n_denials; i++)
                 json_add(list, denial_json(&r->denials[i], r->policy));
+        *ret = list;
+        return list ? 0 : err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+}
+
+int run_result_json(const struct run_result *r, struct json **ret, struct err *err) {
+        struct json *o = json_new_object();
+        struct json *list = NULL;
+
+        (void) run_denials_json(r, &list, err);
         json_set_str(o, "sandbox", r->sandbox);
         json_set_int(o, "exit_code", r->exit_code);
         if (r->signal)

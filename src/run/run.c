@@ -173,12 +173,15 @@ static int serve(const struct run_options *o, const struct plan *plan, struct sa
         if (r == 0)
                 r = network_release(net, &l, err);
         if (r == 0)
+                r = control_open(&l.control, &l, err);
+        if (r == 0)
                 r = sandbox_release(sb, err);
         if (r < 0)
                 return r;
         (void) sandbox_sweep(sb); /* others' leftovers, while the command starts */
         l.raw = o->tty && tty_raw();
         r = loop_run(&l, err);
+        control_close(&l.control);
         network_end(net);
         judge(&l);
         if (l.raw)
@@ -239,11 +242,13 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
         r = network_start(o, &net, err);
         if (r == 0)
                 r = certificates_make(&net, &plan, err);
-        req.envp = certificates_env(&plan, o->env);
-        if (r == 0) {
-                r = sandbox_start(&plan, &req, &sb, err);
-                (void) memcpy(ret->sandbox, sb.id, sizeof(ret->sandbox));
+        if (r < 0) {
+                network_end(&net);
+                return r;
         }
+        req.envp = certificates_env(&plan, o->env);
+        r = sandbox_start(&plan, &req, &sb, err);
+        (void) memcpy(ret->sandbox, sb.id, sizeof(ret->sandbox));
         if (r == 0)
                 r = serve(o, &plan, &sb, &net, signal_fd, evidence_fd, ret, err);
         network_end(&net);

@@ -96,5 +96,7 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
 int run_plan(const struct run_options *o, struct plan *ret, struct err *err);
 
 const char *run_reason_name(enum run_reason r);
+/* The denials so far, a list. The caller owns *ret. */
+int run_denials_json(const struct run_result *r, struct json **ret, struct err *err);
 /* The result as the document of `--json`. The caller owns *ret. */
 int run_result_json(const struct run_result *r, struct json **ret, struct err *err);

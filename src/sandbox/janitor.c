@@ -41,8 +41,9 @@ static struct {
         int parent_pidfd, finish_fd, run_fd, slot_fd;
         char groups[JANITOR_DIRS][512], kills[JANITOR_DIRS][512];
         uint32_t n_groups, left;
-        uint32_t walled; /* futex word: 0 not yet; 1: user namespaces are forbidden inside; else errno + 1 */
-        char slot[CGROUP_NAME];
+        uint32_t walled;    /* futex word: 0 not yet; 1: user namespaces are forbidden inside; else errno + 1 */
+        uint32_t announced; /* 1: there is, or soon will be, a socket beside the slot */
+        char slot[CGROUP_NAME], socket[SLOT_SOCKET];
 } job;
 
 static char stack[JANITOR_STACK] __attribute__((aligned(16)));
@@ -122,6 +123,8 @@ static int janitor_main(void *arg) {
         n = __atomic_load_n(&job.n_groups, __ATOMIC_ACQUIRE);
         for (int i = 0; (job.left = remove_all(n)) > 0 && i < JANITOR_TRIES; i++)
                 (void) SYS2(SYS_nanosleep, &pause, NULL);
+        if (__atomic_load_n(&job.announced, __ATOMIC_ACQUIRE))
+                (void) sys_unlinkat(job.run_fd, job.socket, 0);
         if (job.left == 0)
                 (void) sys_unlinkat(job.run_fd, job.slot, 0);
         return 0;
@@ -144,7 +147,7 @@ int janitor_start(struct sandbox *sb, int parent_pidfd, struct err *err) {
         job.run_fd = sb->run_fd;
         job.slot_fd = sb->slot_fd;
         job.n_groups = job.left = 0;
-        job.walled = 0;
+        job.walled = job.announced = 0;
         slot_name(job.slot, sb->slot);
         pid = sys_clone_run(&args, janitor_main, NULL);
         if (pid < 0)
@@ -169,6 +172,11 @@ int janitor_watch(const struct sandbox *sb, struct err *err) {
         }
         __atomic_store_n(&job.n_groups, n, __ATOMIC_RELEASE);
         return 0;
+}
+
+void janitor_announce(const char *socket_name) {
+        (void) snprintf(job.socket, sizeof(job.socket), "%s", socket_name);
+        __atomic_store_n(&job.announced, 1, __ATOMIC_RELEASE);
 }
 
 int janitor_walled(void) {

@@ -11,6 +11,8 @@
 int janitor_start(struct sandbox *sb, int parent_pidfd, struct err *err);
 /* Tells it where control groups are made, before one is. */
 int janitor_watch(const struct sandbox *sb, struct err *err);
+/* Tells it of the socket beside the slot, before there is one. */
+void janitor_announce(const char *socket_name);
 /* Waits until it has forbidden user namespaces inside; negative: why it could not. */
 int janitor_walled(void);
 /* Lets it clean up, which janitor_wait() completes: 0 when everything is gone, else -EBUSY. */

@@ -1,6 +1,7 @@
 /* netns.c - a sandbox's network while it lives: listeners given away, and made again. */
 #include "sandbox/netns.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,20 @@ void sandbox_net_handed_over(struct sandbox *sb) {
                 sb->net.inodes[i] = fstat(sb->net.socket_fds[i], &st) == 0 ? st.st_ino : 0;
                 (void) close(TAKE_FD(sb->net.socket_fds[i]));
         }
+}
+
+int sandbox_net_socket(const struct sandbox *sb, bool six, bool datagram, struct err *err) {
+        static struct netns_job job;
+        struct netns there = sb->net;
+
+        if (sb->net.ns_fd < 0)
+                return err_set(err, -ENETDOWN, ERR_INVALID, "the sandbox has no network");
+        job = (struct netns_job){ .made = &there,
+                                  .visit_family = six ? AF_INET6 : AF_INET,
+                                  .visit_type = datagram ? SOCK_DGRAM : SOCK_STREAM };
+        if (netns_visit(&job, err) < 0)
+                return err->code;
+        return job.visit_fd;
 }
 
 int sandbox_net_listen(struct sandbox *sb, const struct plan *plan, struct err *err) {

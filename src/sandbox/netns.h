@@ -38,6 +38,7 @@ struct netns_job {
         uint32_t link_messages, rule_messages; /* the last one's number: its acknowledgement is awaited */
         struct netns_socket sockets[PLAN_NET_SOCKETS], canaries[PLAN_NET_CANARIES];
         enum sandbox_weaken weaken;
+        int visit_family, visit_type, visit_fd; /* netns_visit(): one socket */
         struct netns *made;
         const char *step; /* what was being done when it failed, */
         int code;         /* and why; written inside the namespace */
@@ -58,5 +59,7 @@ void netns_close(struct netns *n);
 
 /* netns_make.c; in the supervisor. Makes a namespace beside it, by a process that ends. */
 int netns_make(struct netns_job *job, struct err *err);
+/* One unbound socket in the namespace job->made->ns_fd, into job->visit_fd. */
+int netns_visit(struct netns_job *job, struct err *err);
 /* New listeners in the namespace job->made->ns_fd, by such a process. */
 int netns_renew(struct netns_job *job, struct err *err);

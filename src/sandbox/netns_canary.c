@@ -11,51 +11,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/addr.h"
 #include "base/clock.h"
+#include "base/dnsq.h"
 #include "base/err.h"
 #include "base/own.h"
-#include "base/rd.h"
 #include "base/wr.h"
 #include "sandbox/child.h"
 #include "sandbox/netns.h"
 
-enum { CANARY_MS = 3000, DNS_MAX = 512, DNS_PORT = 53, QUERY_ID = 0x6762, TYPE_A = 1, CLASS_IN = 1 };
+enum { CANARY_MS = 3000, QUERY_ID = 0x6762 };
 
 static int answered(const struct plan_net_canary *c, const char *what, struct err *err) {
         return err_set(err, -EBADE, ERR_DENIED, "%s port %u %s", c->address, c->port, what);
 }
 
-static void query_write(struct wr *w) {
-        wr_u16(w, QUERY_ID);
-        wr_u16(w, 0x0100); /* recursion desired */
-        wr_u16(w, 1);
-        wr_u16(w, 0);
-        wr_u32(w, 0);
-        for (const char *label = PLAN_NET_CANARY_NAME; *label;) {
-                size_t n = strcspn(label, ".");
-
-                wr_u8(w, (uint8_t) n);
-                wr_bytes(w, label, n);
-                label += n + (label[n] == '.');
-        }
-        wr_u8(w, 0);
-        wr_u16(w, TYPE_A);
-        wr_u16(w, CLASS_IN);
-}
-
-/* An answer that refuses, and holds nothing. */
-static bool reply_refuses(const void *p, size_t n) {
-        struct rd r = rd_from(p, n);
-        unsigned id = rd_u16(&r), flags = rd_u16(&r), answers;
-
-        (void) rd_u16(&r);
-        answers = rd_u16(&r);
-        return !r.bad && id == QUERY_ID && (flags & 0x8000) && (flags & 0xf) != 0 && answers == 0;
-}
-
 /* Starts an attempt. 1: its end is to be waited for; 0: it was refused at once. */
 static int attempt(const struct plan_net_canary *c, const struct netns_socket *s, int fd, struct err *err) {
-        uint8_t query[DNS_MAX];
+        uint8_t query[DNSQ_MAX];
         struct wr w = wr_to(query, sizeof(query));
         int r;
 
@@ -67,15 +40,16 @@ static int attempt(const struct plan_net_canary *c, const struct netns_socket *s
                         c, errno == ECONNREFUSED ? "is refused by nobody: the listener is missing" : strerror(errno),
                         err);
         }
-        query_write(&w);
+        dnsq_write(&w, QUERY_ID, PLAN_NET_CANARY_NAME);
         r = connect(fd, &s->address.any, s->n_address) < 0 ? -errno : send(fd, query, w.len, 0) < 0 ? -errno : 0;
-        if (c->port != DNS_PORT)
+        if (c->port != DNSQ_PORT)
                 return r == -EPERM ? 0 : answered(c, r < 0 ? strerror(-r) : "(UDP) is not refused", err);
         return r < 0 ? answered(c, strerror(-r), err) : 1;
 }
 
 static int outcome(const struct plan_net_canary *c, int fd, struct err *err) {
-        char data[DNS_MAX];
+        char data[DNSQ_MAX];
+        struct addr a;
         ssize_t n = recv(fd, data, sizeof(data), MSG_DONTWAIT);
 
         if (n < 0 && errno == EAGAIN)
@@ -84,7 +58,9 @@ static int outcome(const struct plan_net_canary *c, int fd, struct err *err) {
                 return answered(c, "is refused by nobody: the listener is missing", err);
         if (c->protocol == IPPROTO_TCP)
                 return n > 0 ? answered(c, "answers", err) : 0;
-        return n > 0 && reply_refuses(data, (size_t) n) ? 0 : answered(c, "resolves " PLAN_NET_CANARY_NAME, err);
+        return n > 0 && dnsq_read(data, (size_t) n, QUERY_ID, &a) == 0
+                       ? 0
+                       : answered(c, "resolves " PLAN_NET_CANARY_NAME, err);
 }
 
 static int await_all(const struct plan_net *net, struct pollfd p[PLAN_NET_CANARIES], struct err *err) {

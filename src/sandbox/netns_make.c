@@ -206,6 +206,15 @@ static int listener_main(void *arg) {
         return r < 0 ? fail(job, "entering it", r) != 0 : netns_listen(job) != 0;
 }
 
+static int visitor_main(void *arg) {
+        struct netns_job *job = arg;
+        int r = sys_setns(job->made->ns_fd, SYS_CLONE_NEWNET);
+
+        if (r == 0)
+                job->visit_fd = r = socket_new(job->visit_family, job->visit_type, 0);
+        return r < 0 ? fail(job, "a socket in it", r) != 0 : 0;
+}
+
 static int beside(int (*body)(void *), struct netns_job *job, struct err *err) {
         static char stack[MAKER_STACK] __attribute__((aligned(16)));
         const struct sys_clone_args args = {
@@ -225,6 +234,10 @@ static int beside(int (*body)(void *), struct netns_job *job, struct err *err) {
 
 int netns_make(struct netns_job *job, struct err *err) {
         return beside(maker_main, job, err);
+}
+
+int netns_visit(struct netns_job *job, struct err *err) {
+        return beside(visitor_main, job, err);
 }
 
 int netns_renew(struct netns_job *job, struct err *err) {

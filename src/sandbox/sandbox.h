@@ -17,6 +17,7 @@
 #include "base/id.h"
 #include "cgroup/cgroup.h"
 #include "plan/plan.h"
+#include "sandbox/net.h"
 
 struct err;
 
@@ -86,15 +87,6 @@ struct sandbox_request {
         enum sandbox_weaken weaken;
 };
 
-/* A network namespace, and the sockets that were made in it; each -1 if not there (any more). */
-struct netns {
-        int ns_fd;
-        int route_fd, filter_fd;           /* netlink: addresses, routes; rules */
-        int socket_fds[PLAN_NET_SOCKETS];  /* what egress gets */
-        int canary_fds[PLAN_NET_CANARIES]; /* one attempt each */
-        uint64_t inodes[PLAN_NET_SOCKETS]; /* of socket_fds, when they are with egress */
-};
-
 struct sandbox {
         char id[ID_TEXT];
         unsigned slot;
@@ -144,19 +136,6 @@ uint32_t sandbox_host_uid(const struct sandbox *sb, uint32_t inside);
 
 /* The same id as the machine counts it: rootless, the supervisor's own numbers are those of a user namespace. */
 uint64_t sandbox_real_uid(uint64_t supervisor_id);
-
-/* Network: closes our copies of what egress has now; and makes new ones after egress' death. */
-void sandbox_net_handed_over(struct sandbox *sb);
-int sandbox_net_listen(struct sandbox *sb, const struct plan *plan, struct err *err);
-
-/*
- * Reads interfaces, addresses, routes and rules back from the kernel, now, and compares them with the plan, which has a
- * network. 0; or negative with the first difference in *err, and the name of the control in *ret_control.
- */
-int sandbox_net_verify(const struct sandbox *sb, const struct plan *plan, const char **ret_control, struct err *err);
-
-/* Tries what must be refused, from the sandbox's namespace; once, when egress has the listeners. */
-int sandbox_net_canary(struct sandbox *sb, const struct plan *plan, struct err *err);
 
 /* Bytes used on the sandbox's tmpfs, and whether it is full. */
 int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full);

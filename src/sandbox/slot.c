@@ -25,6 +25,10 @@ void slot_name(char dst[CGROUP_NAME], unsigned slot) {
         (void) snprintf(dst, CGROUP_NAME, "sbx-%04u", slot % SLOT_COUNT);
 }
 
+void slot_socket(char dst[SLOT_SOCKET], const char *slot) {
+        (void) snprintf(dst, SLOT_SOCKET, "%s.sock", slot);
+}
+
 /* The directory must be ours alone: a name that somebody else prepared in a shared place is refused. */
 static int run_dir_open(struct sandbox *sb, bool rootless, struct err *err) {
         struct stat st;
@@ -123,6 +127,10 @@ int slot_each_dead(int run_fd, int (*fn)(void *arg, const char *name), void *arg
                 if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0)
                         continue;
                 if (fn(arg, d->d_name) == 0) {
+                        char sock[SLOT_SOCKET];
+
+                        slot_socket(sock, d->d_name);
+                        (void) unlinkat(run_fd, sock, 0);
                         (void) unlinkat(run_fd, d->d_name, 0);
                         n++;
                 }

@@ -14,5 +14,8 @@ int slot_claim(struct sandbox *sb, bool rootless, struct err *err);
 void slot_drop(struct sandbox *sb, bool free_it);
 /* File name of a slot in the run directory, and name of its control group. */
 void slot_name(char dst[CGROUP_NAME], unsigned slot);
+/* Name of the socket beside a slot. */
+enum { SLOT_SOCKET = CGROUP_NAME + 8 };
+void slot_socket(char dst[SLOT_SOCKET], const char *slot);
 /* Calls fn for each slot whose holder is gone, while holding it; frees it when fn returns 0. Returns how many. */
 int slot_each_dead(int run_fd, int (*fn)(void *arg, const char *name), void *arg);

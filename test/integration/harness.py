@@ -189,10 +189,11 @@ def slots():
         return {}
     for name in names:
         try:
-            result[name] = os.stat(f"{RUN_DIR}/{name}").st_ino in held
+            # the socket beside a slot lives as long as the slot
+            result[name] = os.stat(f"{RUN_DIR}/{name.removesuffix('.sock')}").st_ino in held
         except FileNotFoundError:
-            pass
-    return result
+            result[name] = False
+    return {name: held for name, held in result.items() if os.path.lexists(f"{RUN_DIR}/{name}")}
 
 
 def mounts():

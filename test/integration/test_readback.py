@@ -45,6 +45,16 @@ NAMED = {
     "agent-caps": "agent capabilities is not in force",
     "oom-score": "oom score is not in force",
     "tmpfs-size": "disk limit is not in force",
+    # These are controls of sandboxes with a network.
+    "net-link": "network is not in force: there is an interface 'extra'",
+    "net-address": "network addresses is not in force: there is an address 10.200.0.77/32",
+    "net-route": "network routes is not in force: there is a route to 192.0.2.0/24",
+    "net-anyip": "network routes is not in force: addresses of IPv6 are not local",
+    "net-rules": "network rules is not in force: the table is missing",
+    "net-rule": "network rules is not in force: rule 14 is another than planned",
+    "net-chain": "network rules is not in force: there is a chain that is not in the plan",
+    "net-listener": "network canary is not in force: .* the listener is missing",
+    "net-canary": "network canary is not in force: .* is not refused",
 }
 
 
@@ -52,6 +62,11 @@ NAMED = {
 def twin():
     if not os.access(GABION_WEAK, os.X_OK):
         pytest.fail(f"{GABION_WEAK} is missing: the read-back cannot be tested without it")
+
+
+def network(name, folder):
+    """Flags without which the control would not be there."""
+    return ["--allow", "web.example", "--egress-log", folder / "egress.jsonl"] if name.startswith("net-") else []
 
 
 def touch(folder, *flags, binary=GABION_WEAK):
@@ -66,14 +81,16 @@ def test_every_declared_name_can_be_chosen_and_is_tested():
 
 
 def test_the_twin_starts_the_command_when_nothing_is_left_out(shared):
-    result = touch(shared, "--weaken", "none")
-    assert result.code == 0, result
-    assert (shared / "canary").exists()  # so the canary below means something
+    for name in ("none", "net-none"):
+        result = touch(shared, "--weaken", "none", *network(name, shared))
+        assert result.code == 0, result
+        assert (shared / "canary").exists()  # so the canary below means something
+        (shared / "canary").unlink()
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "none"])
 def test_a_missing_control_stops_the_start(name, shared):
-    result = touch(shared, "--weaken", name)
+    result = touch(shared, "--weaken", name, *network(name, shared))
     assert result.code == 125, result
     assert not (shared / "canary").exists(), f"the command ran without {name}"
     assert len(result.err.splitlines()) == 1 and result.err.startswith("gabion: "), result

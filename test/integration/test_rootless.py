@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 
+import egress_world as world
 import harness
 import pytest
 from harness import Result
@@ -30,8 +31,10 @@ def place():
         if not shutil.which(tool):
             pytest.skip(f"{tool} is not installed")
     folder = pathlib.Path(f"/opt/gabion-test-{os.getpid()}")
-    folder.mkdir()
-    shutil.copy(harness.GABION, folder / "gabion")
+    (folder / "bin").mkdir(parents=True)
+    (folder / "libexec/gabion").mkdir(parents=True)
+    shutil.copy(harness.GABION, folder / "bin/gabion")
+    shutil.copy(pathlib.Path(harness.GABION).parent.parent / "egress/gabion-egress", folder / "libexec/gabion")
     first = 1500000000
     account(NAME, "--add-subuids", f"{first}-{first + 65535}", "--add-subgids", f"{first}-{first + 65535}")
     account(UNMAPPED)
@@ -53,7 +56,7 @@ def ids(name):
 
 def as_user(place, name, *words, **kw):
     uid, gid = ids(name)
-    argv = ["setpriv", "--reuid", uid, "--regid", gid, "--clear-groups", str(place / "gabion"), *words]
+    argv = ["setpriv", "--reuid", uid, "--regid", gid, "--clear-groups", str(place / "bin/gabion"), *words]
     p = subprocess.run(argv, cwd="/", capture_output=True, timeout=30, check=False, stdin=subprocess.DEVNULL,
                        env={"HOME": f"/home/{name}", "PATH": "/usr/bin:/bin"}, **kw)
     return Result(p.returncode, p.stdout, p.stderr)
@@ -129,7 +132,7 @@ def test_it_gives_no_rights_that_the_user_lacks(place, host_file):
 
 def test_the_command_is_another_user_on_the_host_unless_it_has_mounts(place):
     uid = ids(NAME)[0]
-    argv = ["setpriv", "--reuid", uid, "--regid", ids(NAME)[1], "--clear-groups", str(place / "gabion"), "run",
+    argv = ["setpriv", "--reuid", uid, "--regid", ids(NAME)[1], "--clear-groups", str(place / "bin/gabion"), "run",
             "--limits=rlimit", "--", "sleep", "20"]
     with subprocess.Popen(argv, env={"HOME": f"/home/{NAME}"}, stdin=subprocess.DEVNULL) as p:
         try:
@@ -184,3 +187,49 @@ def test_a_run_directory_prepared_by_somebody_else_is_refused(place):
 def test_a_plan_can_be_made_by_a_user(place):
     result = as_user(place, NAME, "plan", "--json", "--limits=rlimit", "--", "true")
     assert result.code == 0 and json.loads(result.out)["plan"].startswith("sha256:")
+
+
+@pytest.fixture
+def web():
+    server = world.Web()
+    yield server
+    server.close()
+
+
+def test_a_network_works_the_same(place, web):
+    home = pathlib.Path(f"/home/{NAME}")
+    result = as_user(place, NAME, "run", "--limits=rlimit", "--allow", "web.example", "--resolve",
+                     f"web.example:80=127.0.0.1:{web.port}", "--evidence", home / "net.json", "--json", "--", "sh", "-c",
+                     "curl -sS http://web.example/hello; curl -sS -m 5 http://169.254.169.254/; "
+                     "curl -sS -m 5 http://evil.example/; true")
+    assert result.code == 0 and result.lines[0] == "GET /hello 0", result
+    assert {d["code"] for d in result.json["denials"]} == {"net.metadata", "net.name_not_allowed"}
+    doc = json.loads((home / "net.json").read_text())["network"]
+    assert doc["egress"] == "by policy" and doc["canaries_refused"] == 5
+    log = home / ".local/state/gabion/egress.jsonl"
+    assert log.stat().st_uid == int(ids(NAME)[0]) and log.stat().st_mode & 0o777 == 0o600
+    assert "evil.example" in as_user(place, NAME, "egress", "log", "--denied").out
+
+
+def test_a_running_sandbox_can_be_spoken_to(place, web):
+    uid, gid = ids(NAME)
+    argv = ["setpriv", "--reuid", uid, "--regid", gid, "--clear-groups", str(place / "bin/gabion"), "run",
+            "--limits=rlimit", "--allow", "web.example", "--resolve", f"web.example:80=127.0.0.1:{web.port}", "--", "sleep",
+            "20"]
+    with subprocess.Popen(argv, env={"HOME": f"/home/{NAME}"}, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+        try:
+            harness.find_below(p.pid, "sleep")
+            folder = [f for f in (f"/run/user/{uid}/gabion", f"/tmp/gabion-{uid}") if os.path.isdir(f)][0]
+            slot = [n for n in os.listdir(folder) if not n.endswith(".sock")][0]
+            name = pathlib.Path(folder, slot).read_text()
+            result = as_user(place, NAME, "reach", "--json", name)
+            assert result.code == 0 and json.loads(result.out)["different"] == 0, result
+            other = pathlib.Path(f"/home/{NAME}/other.yaml")
+            other.write_text("version: 1\nnetwork:\n  allow:\n    - { host: other.example }\n")
+            assert as_user(place, NAME, "policy", "update", name, str(other)).code == 0
+            assert as_user(place, UNMAPPED, "reach", name).code == 125  # another user's
+            egress = harness.find_below(p.pid, "gabion-egress")
+            os.kill(egress, 9)
+            assert harness.until(lambda: harness.find_below(p.pid, "gabion-egress") != egress, 10)
+        finally:
+            p.kill()

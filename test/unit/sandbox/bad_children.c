@@ -7,6 +7,7 @@ int janitor_main(void *arg);
 int maker_main(void *arg);
 int listener_main(void *arg);
 int filler_main(void *arg);
+int visitor_main(void *arg);
 
 static int __attribute__((noinline)) helper(const char *path) {
         return chdir(path); /* a failure would write the supervisor's errno */
@@ -30,6 +31,10 @@ int listener_main(void *arg) {
 
 int filler_main(void *arg) {
         return arg != NULL;
+}
+
+int visitor_main(void *arg) {
+        return arg == NULL;
 }
 
 int janitor_main(void *arg) {
