@@ -180,7 +180,7 @@ int egressctl_start(const struct egressctl_config *c, egressctl_record_fn fn, vo
         if (r == 0)
                 r = process_start(e, err);
         if (r < 0)
-                e = egressctl_free(e);
+                (void) egressctl_free(e);
         else
                 *ret = e;
         return r;
