@@ -69,6 +69,7 @@ enum run_reason {
 struct run_denial {
         char event[RUN_EVENT_TEXT], time[CLOCK_TEXT];
         char code[48], rule[64], what[96];
+        char policy[HASH_TEXT]; /* under which it was refused; "": the one of the start */
         const char *hint;
 };
 
