@@ -16,6 +16,7 @@ struct bufferevent;
 struct conn;
 struct dial;
 struct err;
+struct sandbox;
 
 enum web_state {
         WEB_HANDSHAKE, /* TLS with the client is being made; nothing was judged */
@@ -35,6 +36,7 @@ struct web {
         bool tls;
         int client_fd, world_fd; /* of the bufferevents, for SO_LINGER; -1: none */
         struct bufferevent *client, *world;
+        int priority; /* of both */
         struct http_parser *request, *response;
         struct dial *dial;
         bool fresh_world;   /* nothing was sent to it yet */
@@ -43,6 +45,7 @@ struct web {
         bool last_exchange; /* the connection ends after this answer */
         bool client_eof;    /* the client will send no more */
         enum http_body request_how, answer_how;
+        size_t dropped;   /* WEB_LAST: bytes of the client that nobody looked at */
         uint64_t head_ms; /* since when this head is awaited; 0: nothing of it has come */
         /* the request under way */
         char event[RECORD_EVENT], method[WEB_METHOD], path[POLICY_NET_PATH], rule[POLICY_NET_RULE];
@@ -52,6 +55,10 @@ struct web {
 
 /* The only writer of w->state. */
 void web_move(struct web *w, enum web_state next);
+/* Around each turn of the loop: counts its time, and lets a sandbox that took much of it wait for others. False: it has
+ * to rest; web_resume() will come. */
+bool web_turn_begin(struct web *w, uint64_t *ret_begin_ns);
+void web_turn_end(struct web *w, struct sandbox *s, uint64_t begin_ns);
 /* Reads on where there is something to read and room for it to go; stops reading where there is not. */
 void web_flow(struct web *w);
 /* The record of the request under way, which ends here. detail: NULL, or what went wrong. */
@@ -68,6 +75,8 @@ void web_world_send(struct web *w);
 /* Makes a bufferevent of a connected socket. Takes fd. */
 int web_world_open(struct web *w, int fd, struct err *err);
 void web_world_close(struct web *w, bool reset);
+/* Looks at what has come meanwhile. */
+void web_world_resume(struct web *w);
 
 /* --- our own answers (web_say.c); each is the last on its connection --- */
 
