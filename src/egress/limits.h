@@ -36,5 +36,6 @@ enum {
         EGRESS_REST_MS = 1,          /* ... for so long */
 };
 
-/* Order of events in the loop: a later class runs only when nothing of the earlier ones is left. */
+/* Order of events in the loop: a later class runs only when nothing of the earlier ones is left. LIGHT is in the
+ * middle, where libevent puts what nobody has put elsewhere. */
 enum { EGRESS_FIRST, EGRESS_LIGHT, EGRESS_HEAVY, EGRESS_PRIORITIES };

@@ -78,17 +78,6 @@ bool web_turn_begin(struct web *w, uint64_t *ret_begin_ns) {
         return !w->conn->parked;
 }
 
-void web_turn_end(struct web *w, struct sandbox *s, uint64_t begin_ns) {
-        sandbox_end(s, begin_ns, NULL);
-        if (w->priority == sandbox_priority(s))
-                return;
-        w->priority = sandbox_priority(s);
-        if (w->client)
-                (void) bufferevent_priority_set(w->client, w->priority);
-        if (w->world)
-                (void) bufferevent_priority_set(w->world, w->priority);
-}
-
 /* --- records --- */
 
 void web_note_end(struct web *w, const char *detail) {
@@ -293,7 +282,7 @@ static void on_client_read(struct bufferevent *bev, void *arg) {
         if (w->conn->state != CONN_WEB || w->state == WEB_HANDSHAKE || !web_turn_begin(w, &begin))
                 return;
         client_bytes(w);
-        web_turn_end(w, s, begin);
+        sandbox_end(s, begin, NULL);
 }
 
 static void on_client_write(struct bufferevent *bev, void *arg) {
@@ -362,6 +351,8 @@ static int open_client(struct web *w, int fd, struct err *err) {
         }
         w->client = under;
         w->client_fd = fd;
+        /* Only now, when nothing of it is queued: libevent would move it between the loop's queues by halves. */
+        (void) bufferevent_priority_set(under, sandbox_priority(w->conn->sandbox));
         if (w->tls) {
                 if (!e->mint)
                         return err_set(err, -ENOTSUP, ERR_INVALID, "TLS has to be opened, but open_tls is off");
@@ -369,8 +360,6 @@ static int open_client(struct web *w, int fd, struct err *err) {
         }
         if (r < 0)
                 return r;
-        w->priority = sandbox_priority(w->conn->sandbox);
-        (void) bufferevent_priority_set(w->client, w->priority);
         bufferevent_setcb(w->client, on_client_read, on_client_write, on_client_event, w);
         bufferevent_setwatermark(w->client, EV_READ, 0, HTTP_READ_HIGH);
         bufferevent_setwatermark(w->client, EV_WRITE, 0, 0);

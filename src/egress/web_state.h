@@ -36,7 +36,6 @@ struct web {
         bool tls;
         int client_fd, world_fd; /* of the bufferevents, for SO_LINGER; -1: none */
         struct bufferevent *client, *world;
-        int priority; /* of both */
         struct http_parser *request, *response;
         struct dial *dial;
         bool fresh_world;   /* nothing was sent to it yet */
@@ -55,10 +54,8 @@ struct web {
 
 /* The only writer of w->state. */
 void web_move(struct web *w, enum web_state next);
-/* Around each turn of the loop: counts its time, and lets a sandbox that took much of it wait for others. False: it has
- * to rest; web_resume() will come. */
+/* Before each turn of the loop (sandbox_end() ends it). False: the sandbox has to rest; web_resume() will come. */
 bool web_turn_begin(struct web *w, uint64_t *ret_begin_ns);
-void web_turn_end(struct web *w, struct sandbox *s, uint64_t begin_ns);
 /* Reads on where there is something to read and room for it to go; stops reading where there is not. */
 void web_flow(struct web *w);
 /* The record of the request under way, which ends here. detail: NULL, or what went wrong. */

@@ -164,7 +164,7 @@ static void on_read(struct bufferevent *bev, void *arg) {
         if (w->conn->state != CONN_WEB || !web_turn_begin(w, &begin))
                 return;
         world_bytes(w);
-        web_turn_end(w, s, begin);
+        sandbox_end(s, begin, NULL);
 }
 
 static void on_write(struct bufferevent *bev, void *arg) {
@@ -310,7 +310,6 @@ int web_world_open(struct web *w, int fd, struct err *err) {
         }
         w->world_fd = fd;
         w->fresh_world = true;
-        (void) bufferevent_priority_set(w->world, w->priority);
         bufferevent_setcb(w->world, on_read, on_write, on_event, w);
         bufferevent_setwatermark(w->world, EV_READ, 0, HTTP_READ_HIGH);
         bufferevent_setwatermark(w->world, EV_WRITE, 0, 0);
