@@ -1,11 +1,12 @@
 /*
- * egress-load.c - client and server of bench/egress.py: times in microseconds, rates in Gbit/s, as JSON on standard output.
+ * egress-load.c - client and server of bench/egress.py: times in microseconds, rates in Gbit/s, as JSON on standard
+ * output.
  *
  * usage: egress-load serve PORT
  *        egress-load measure ADDRESS PORT ROUNDS SECONDS [CONNECT-TARGET]
  *
- * The server does what the first byte of a connection says: 'e' sends every byte back, 'd' sends without end, 'u' takes
- * all and answers one byte at the end. With a CONNECT-TARGET the client speaks to an HTTP proxy first.
+ * The server does what the first byte of a connection says: 'e' sends every byte back, 'd' sends without end, any other
+ * takes all and answers one byte at the end. With a CONNECT-TARGET the client speaks to an HTTP proxy first.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -51,7 +52,7 @@ static void *serve_one(void *arg) {
         } else if (what == 'd') {
                 while (write(fd, bytes, sizeof(bytes)) > 0)
                         ;
-        } else if (what == 'u') {
+        } else if (what) {
                 while (read(fd, bytes, sizeof(bytes)) > 0)
                         ;
                 (void) !write(fd, "!", 1);
@@ -114,7 +115,8 @@ static int by_value(const void *a, const void *b) {
 
 static void print_times(const char *name, double *t, unsigned n) {
         qsort(t, n, sizeof(*t), by_value);
-        printf("\"%s\": {\"p50\": %.1f, \"p95\": %.1f, \"p99\": %.1f}, ", name, t[n / 2], t[n * 95 / 100], t[n * 99 / 100]);
+        printf("\"%s\": {\"p50\": %.1f, \"p95\": %.1f, \"p99\": %.1f}, ", name, t[n / 2], t[n * 95 / 100],
+               t[n * 99 / 100]);
 }
 
 static double stream(const char *address, unsigned port, char what, double seconds) {

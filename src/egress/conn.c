@@ -345,21 +345,43 @@ static void speak(struct conn *c) {
                 conn_checked(c);
 }
 
-static void on_leg(evutil_socket_t fd, short what, void *arg) {
-        struct leg *l = arg;
-        struct conn *c = l->conn;
-        struct sandbox *s = c->sandbox;
-        uint64_t begin = sandbox_begin();
-
-        (void) fd;
-        l->readable = l->readable || (what & EV_READ);
-        l->writable = l->writable || (what & EV_WRITE);
+/* Does what can be done with what the sockets told. */
+static void go_on(struct conn *c) {
         if (c->state == CONN_RELAY)
                 relay_pump(c);
         else if (c->state == CONN_SPEAK)
                 speak(c);
-        else if (c->state == CONN_HELLO && l->readable)
+        else if (c->state == CONN_HELLO && c->legs[CONN_CLIENT].readable)
                 (void) look(c);
+}
+
+void conn_resume(struct conn *c) {
+        struct sandbox *s = c->sandbox;
+        uint64_t begin;
+
+        c->parked = !sandbox_begin(s, &begin);
+        if (c->parked)
+                return;
+        if (c->state == CONN_WEB)
+                web_resume(c->web);
+        else
+                go_on(c);
+        sandbox_end(s, begin, NULL);
+}
+
+static void on_leg(evutil_socket_t fd, short what, void *arg) {
+        struct leg *l = arg;
+        struct conn *c = l->conn;
+        struct sandbox *s = c->sandbox;
+        uint64_t begin;
+
+        (void) fd;
+        l->readable = l->readable || (what & EV_READ);
+        l->writable = l->writable || (what & EV_WRITE);
+        c->parked = !sandbox_begin(s, &begin);
+        if (c->parked)
+                return;
+        go_on(c);
         sandbox_end(s, begin, c->state == CONN_DEAD || c->state == CONN_WEB ? NULL : &l->event);
 }
 

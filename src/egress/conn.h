@@ -72,6 +72,7 @@ struct conn {
         struct web *web;
         bool checked; /* first bytes are known and allowed */
         bool told;    /* a record with phase open was sent */
+        bool parked;  /* something is to be done when its sandbox may go on */
         uint64_t begin_ns, moved_ms;
 };
 
@@ -85,6 +86,8 @@ void conn_deny(struct conn *c, const struct policy_net_verdict *v, const char *d
 void conn_deny_code(struct conn *c, const char *code, const char *rule, const char *detail);
 /* Would the policy of now still allow it? If not it is denied. */
 void conn_judge_again(struct conn *c);
+/* Its sandbox may go on. */
+void conn_resume(struct conn *c);
 /* Time-outs, and the record of a long connection. */
 void conn_sweep(struct conn *c, uint64_t now_ms);
 /* May n more bytes leave the sandbox? False: the budget would be overdrawn, and the connection was denied. */

@@ -138,8 +138,8 @@ int control_new(struct event_base *base, int fd, const struct control_ops *ops, 
         c->writable = event_new(base, fd, EV_WRITE, on_writable, c);
         c->later = event_new(base, -1, 0, on_writable, c);
         if (!c->readable || !c->writable || !c->later || event_priority_set(c->readable, EGRESS_FIRST) < 0 ||
-            event_priority_set(c->writable, EGRESS_FIRST) < 0 || event_priority_set(c->later, EGRESS_FIRST) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
-            event_add(c->readable, NULL) < 0) {
+            event_priority_set(c->writable, EGRESS_FIRST) < 0 || event_priority_set(c->later, EGRESS_FIRST) < 0 ||
+            fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || event_add(c->readable, NULL) < 0) {
                 control_free(c);
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "control socket: no event");
         }

@@ -162,8 +162,6 @@ static int proxy_hear(struct dial *d) {
 
 static void on_proxy(evutil_socket_t fd, short what, void *arg) {
         struct dial *d = arg;
-        uint64_t begin = sandbox_begin();
-        struct sandbox *s = d->sandbox;
         int r;
 
         (void) fd;
@@ -174,7 +172,6 @@ static void on_proxy(evutil_socket_t fd, short what, void *arg) {
                 r = what & EV_READ ? proxy_hear(d) : proxy_say(d);
         if (r > 0)
                 finish(d);
-        sandbox_end(s, begin, NULL);
 }
 
 /* The socket is connected. 1: that is all; 0: the proxy comes first. */
@@ -197,8 +194,6 @@ static int try_next(struct dial *d);
 
 static void on_connect(evutil_socket_t fd, short what, void *arg) {
         struct dial *d = arg;
-        struct sandbox *s = d->sandbox;
-        uint64_t begin = sandbox_begin();
         int code = ETIMEDOUT, r;
         socklen_t n = sizeof(code);
 
@@ -214,7 +209,6 @@ static void on_connect(evutil_socket_t fd, short what, void *arg) {
         }
         if (r > 0)
                 finish(d);
-        sandbox_end(s, begin, NULL);
 }
 
 /* Starts one connect(). Negative errno: this address is no good. 1: connected already. 0: under way. */

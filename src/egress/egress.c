@@ -33,10 +33,11 @@
 enum {
         NS_PER_MS = 1000000,
         US_PER_MS = 1000,
-        RESERVED_FDS = 256,  /* loop, control, look-ups, messages under way */
-        CA_DAYS = 30,        /* longer than any sandbox lives */
-        LEAVES = 4096,       /* certificates kept ready */
-        HEAVY_CALLBACKS = 1, /* of heavy sandboxes, before others are asked again */
+        RESERVED_FDS = 256,   /* loop, control, look-ups, messages under way */
+        CA_DAYS = 30,         /* longer than any sandbox lives */
+        LEAVES = 4096,        /* certificates kept ready */
+        HEAVY_CALLBACKS = 16, /* of heavy sandboxes, before others are asked again ... */
+        HEAVY_US = 100,       /* ... and for at most so long */
 };
 
 uint64_t egress_now_ms(void) {
@@ -58,6 +59,23 @@ static void on_reap(evutil_socket_t fd, short what, void *arg) {
                 TAILQ_REMOVE(&e->dead, c, link);
                 conn_free(c);
         }
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg) {
+        struct egress *e = arg;
+        struct sandbox *s;
+
+        (void) fd;
+        (void) what;
+        TAILQ_FOREACH(s, &e->sandboxes, link)
+        sandbox_resume(s);
+}
+
+void egress_rest(struct egress *e) {
+        static const struct timeval rest = { .tv_usec = EGRESS_REST_MS * US_PER_MS };
+
+        if (!event_pending(e->waker, EV_TIMEOUT, NULL))
+                (void) event_add(e->waker, &rest);
 }
 
 static void on_sweep(evutil_socket_t fd, short what, void *arg) {
@@ -172,9 +190,10 @@ static void on_end(void *arg, const struct err *err) {
 
 static int make_loop(struct egress *e, struct err *err) {
         static const struct timeval sweep = { .tv_usec = EGRESS_SWEEP_MS * US_PER_MS };
+        static const struct timeval turn = { .tv_usec = HEAVY_US };
         struct event_config *c = event_config_new();
 
-        if (c && event_config_set_max_dispatch_interval(c, NULL, HEAVY_CALLBACKS, EGRESS_HEAVY) == 0 &&
+        if (c && event_config_set_max_dispatch_interval(c, &turn, HEAVY_CALLBACKS, EGRESS_HEAVY) == 0 &&
             event_config_set_flag(c, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV) == 0)
                 e->base = event_base_new_with_config(c);
         if (c)
@@ -183,8 +202,10 @@ static int make_loop(struct egress *e, struct err *err) {
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "no event loop");
         e->reaper = event_new(e->base, -1, 0, on_reap, e);
         e->sweeper = event_new(e->base, -1, EV_PERSIST, on_sweep, e);
-        if (!e->reaper || !e->sweeper || event_priority_set(e->reaper, EGRESS_FIRST) < 0 ||
-            event_priority_set(e->sweeper, EGRESS_FIRST) < 0 || event_add(e->sweeper, &sweep) < 0)
+        e->waker = event_new(e->base, -1, 0, on_wake, e);
+        if (!e->reaper || !e->sweeper || !e->waker || event_priority_set(e->waker, EGRESS_LIGHT) < 0 ||
+            event_priority_set(e->reaper, EGRESS_FIRST) < 0 || event_priority_set(e->sweeper, EGRESS_FIRST) < 0 ||
+            event_add(e->sweeper, &sweep) < 0)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "no event loop");
         return 0;
 }
@@ -303,6 +324,8 @@ struct egress *egress_free(struct egress *e) {
                 event_free(e->reaper);
         if (e->sweeper)
                 event_free(e->sweeper);
+        if (e->waker)
+                event_free(e->waker);
         if (e->base)
                 event_base_free(e->base);
         free(e);

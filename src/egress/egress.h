@@ -41,7 +41,9 @@ struct egress {
         size_t n_sandboxes;
         size_t n_open, max_open; /* connections of all sandboxes */
         struct conn_list dead;   /* owned: to be freed by the reaper, from the top of the loop */
-        struct event *reaper, *sweeper;
+        struct event *reaper, *sweeper, *waker;
+        const struct sandbox *last; /* that had a turn, and when it was another one before */
+        uint64_t switched_ns;
         int status; /* of the process */
 };
 
@@ -59,4 +61,6 @@ int egress_run(struct egress *e);
 
 /* A connection is dead: the reaper will free it. It is on no other list. */
 void egress_bury(struct egress *e, struct conn *c);
+/* A sandbox rests: wake it in a moment. */
+void egress_rest(struct egress *e);
 uint64_t egress_now_ms(void);

@@ -30,9 +30,12 @@ enum {
         EGRESS_REPEATS = 32,             /* different denials of one sandbox that are counted at a time */
         EGRESS_REPEAT_MS = 1000,         /* for so long repeated denials are counted instead of told */
 
-        EGRESS_SHARE_MS = 20,      /* window in which the time spent for a sandbox is measured */
-        EGRESS_SHARE_HEAVY_MS = 4, /* a sandbox that used more of it waits until others had their turn */
+        EGRESS_SHARE_US = 2000,      /* window in which the time spent for a sandbox is measured */
+        EGRESS_SHARE_HEAVY_US = 500, /* a sandbox that used more of it goes behind others ... */
+        EGRESS_CONTENDED_MS = 10,    /* ... and rests, if there was another one in this time, ... */
+        EGRESS_REST_MS = 1,          /* ... for so long */
 };
 
-/* Order of events in the loop: a later class runs only when nothing of the earlier ones is left. */
+/* Order of events in the loop: a later class runs only when nothing of the earlier ones is left. LIGHT is in the
+ * middle, where libevent puts what nobody has put elsewhere. */
 enum { EGRESS_FIRST, EGRESS_LIGHT, EGRESS_HEAVY, EGRESS_PRIORITIES };

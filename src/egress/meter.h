@@ -24,3 +24,5 @@ struct meter_share {
 
 /* Adds the time from begin to now; returns s->heavy. */
 bool meter_share_add(struct meter_share *s, uint64_t begin_ns, uint64_t now_ns);
+/* Has it used up this very window? */
+bool meter_share_is_spent(const struct meter_share *s, uint64_t now_ns);

@@ -30,16 +30,58 @@
 
 /* --- turns --- */
 
-uint64_t sandbox_begin(void) {
-        return clock_mono_ns();
-}
-
 int sandbox_priority(const struct sandbox *s) {
         return s->share.heavy ? EGRESS_HEAVY : EGRESS_LIGHT;
 }
 
+/* Did the loop work for somebody else a moment ago? */
+static bool is_contended(const struct sandbox *s, uint64_t now_ns) {
+        return now_ns - s->egress->switched_ns < (uint64_t) EGRESS_CONTENDED_MS * 1000000;
+}
+
+bool sandbox_begin(struct sandbox *s, uint64_t *ret_begin_ns) {
+        uint64_t now = clock_mono_ns();
+
+        if (s->rests)
+                return false;
+        if (is_contended(s, now) && meter_share_is_spent(&s->share, now)) {
+                s->rests = true;
+                sandbox_pause(s);
+                egress_rest(s->egress);
+                return false;
+        }
+        *ret_begin_ns = now;
+        return true;
+}
+
+void sandbox_charge(struct sandbox *s, uint64_t ns) {
+        uint64_t now = clock_mono_ns();
+
+        (void) meter_share_add(&s->share, now - ns, now);
+}
+
+void sandbox_resume(struct sandbox *s) {
+        struct conn *c, *next;
+
+        if (!s->rests)
+                return;
+        s->rests = false;
+        sandbox_pause(s);
+        for (c = TAILQ_FIRST(&s->conns); c; c = next) {
+                next = TAILQ_NEXT(c, link);
+                if (c->parked)
+                        conn_resume(c);
+        }
+}
+
 void sandbox_end(struct sandbox *s, uint64_t begin_ns, struct event *ev) {
-        (void) meter_share_add(&s->share, begin_ns, clock_mono_ns());
+        uint64_t now = clock_mono_ns();
+
+        (void) meter_share_add(&s->share, begin_ns, now);
+        if (s->egress->last != s) {
+                s->egress->last = s;
+                s->egress->switched_ns = now;
+        }
         if (ev && event_get_priority(ev) != sandbox_priority(s))
                 (void) event_priority_set(ev, sandbox_priority(s)); /* fails while active again: next time then */
 }
@@ -65,7 +107,7 @@ static void send_text(void *arg, const char *text, bool urgent) {
 void sandbox_pause(struct sandbox *s) {
         /* Not at every record: it starts again when half of them are gone. */
         size_t part = s->paused ? 2 : 1;
-        bool pause = s->source.waiting >= EGRESS_RECORDS_PER_SANDBOX / part ||
+        bool pause = s->rests || s->source.waiting >= EGRESS_RECORDS_PER_SANDBOX / part ||
                      control_waiting(s->egress->control) >= EGRESS_RECORDS_WAITING / part;
 
         if (pause == s->paused)
@@ -79,9 +121,11 @@ void sandbox_pause(struct sandbox *s) {
 
 static void on_accept(evutil_socket_t fd, short what, void *arg) {
         struct sandbox *s = arg;
-        uint64_t begin = sandbox_begin();
+        uint64_t begin;
 
         (void) what;
+        if (!sandbox_begin(s, &begin))
+                return;
         for (unsigned i = 0; i < EGRESS_ACCEPTS_PER_TURN && !s->paused; i++) {
                 int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -95,9 +139,11 @@ static void on_accept(evutil_socket_t fd, short what, void *arg) {
 
 static void on_query(evutil_socket_t fd, short what, void *arg) {
         struct sandbox *s = arg;
-        uint64_t begin = sandbox_begin();
+        uint64_t begin;
 
         (void) what;
+        if (!sandbox_begin(s, &begin))
+                return;
         names_serve(s, fd);
         sandbox_end(s, begin, fd == s->fds[SANDBOX_DNS4] ? s->events[SANDBOX_DNS4] : s->events[SANDBOX_DNS6]);
 }
@@ -241,6 +287,8 @@ struct sandbox *sandbox_free(struct sandbox *s) {
                 own_closep(&s->fds[i]);
         }
         control_forget(s->egress->control, &s->source);
+        if (s->egress->last == s)
+                s->egress->last = NULL;
         dns_book_free(s->book);
         policy_egress_free(s->policy);
         free(s);

@@ -29,7 +29,8 @@ struct sandbox {
         char id[ID_TEXT];
         int fds[SANDBOX_SOCKETS];
         struct event *events[SANDBOX_SOCKETS];
-        bool paused; /* its records wait: its sockets are not read */
+        bool rests;  /* it has had its share of the loop */
+        bool paused; /* it rests, or its records wait: its sockets are not read */
         struct policy_egress *policy;
         struct policy_net_budget budget;
         struct dns_book *book;
@@ -57,9 +58,16 @@ struct sandbox *sandbox_free(struct sandbox *s);
 void sandbox_pause(struct sandbox *s);
 /* Time-outs and counts. */
 void sandbox_sweep(struct sandbox *s, uint64_t now_ms);
-/* Around everything that the loop does for a sandbox, so that none can take more than its share. */
-uint64_t sandbox_begin(void);
+/*
+ * Around everything that the loop does for a sandbox, so that none can take more than its share. False: it has had its
+ * share and others are waiting; sandbox_resume() will come. ev: NULL, or the event whose priority follows.
+ */
+bool sandbox_begin(struct sandbox *s, uint64_t *ret_begin_ns);
 void sandbox_end(struct sandbox *s, uint64_t begin_ns, struct event *ev);
+/* It may go on; for the timer of the egress process. */
+void sandbox_resume(struct sandbox *s);
+/* Adds time that nobody measured. */
+void sandbox_charge(struct sandbox *s, uint64_t ns);
 /* The class of events of this sandbox now. */
 int sandbox_priority(const struct sandbox *s);
 

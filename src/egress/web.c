@@ -30,6 +30,8 @@
 
 #define BIT(n) (1u << (n))
 
+enum { HANDSHAKE_NS = 500 * 1000, READ_NS = 10 * 1000 };
+
 static const unsigned legal[WEB_STATES] = {
         [WEB_HANDSHAKE] = BIT(WEB_HEAD),
         [WEB_HEAD] = BIT(WEB_DIAL) | BIT(WEB_EXCHANGE) | BIT(WEB_LAST),
@@ -59,13 +61,21 @@ static bool has_room(struct bufferevent *bev) {
 void web_flow(struct web *w) {
         bool client = true;
 
-        if (w->state == WEB_DIAL)
+        if (w->conn->parked || w->state == WEB_DIAL)
                 client = false;
         else if ((w->state == WEB_EXCHANGE && !w->request_done) || w->state == WEB_RAW)
                 client = has_room(w->world);
         set_reading(w->client, client);
         if (w->world)
-                set_reading(w->world, w->state != WEB_LAST && has_room(w->client));
+                set_reading(w->world, !w->conn->parked && w->state != WEB_LAST && has_room(w->client));
+}
+
+bool web_turn_begin(struct web *w, uint64_t *ret_begin_ns) {
+        sandbox_charge(w->conn->sandbox, READ_NS); /* libevent read the socket before it called us */
+        w->conn->parked = !sandbox_begin(w->conn->sandbox, ret_begin_ns);
+        if (w->conn->parked)
+                web_flow(w);
+        return !w->conn->parked;
 }
 
 /* --- records --- */
@@ -223,10 +233,20 @@ static void client_bytes(struct web *w) {
         if (w->state == WEB_RAW) {
                 pass_raw(w, w->client, w->world, CONN_CLIENT);
         } else if (w->state == WEB_LAST) {
+                w->dropped += evbuffer_get_length(in);
                 (void) evbuffer_drain(in, evbuffer_get_length(in));
+                if (w->dropped > HTTP_DISCARD_MAX)
+                        conn_end(c, NULL, true);
         } else {
                 web_flow(w);
         }
+}
+
+void web_resume(struct web *w) {
+        web_flow(w);
+        web_world_resume(w);
+        if (w->conn->state == CONN_WEB && w->state != WEB_HANDSHAKE)
+                client_bytes(w);
 }
 
 void web_kick(struct web *w) {
@@ -256,13 +276,13 @@ void web_next(struct web *w) {
 static void on_client_read(struct bufferevent *bev, void *arg) {
         struct web *w = arg;
         struct sandbox *s = w->conn->sandbox;
-        uint64_t begin = sandbox_begin();
+        uint64_t begin;
 
         (void) bev;
-        if (w->conn->state == CONN_WEB && w->state != WEB_HANDSHAKE)
-                client_bytes(w);
-        if (s)
-                sandbox_end(s, begin, NULL);
+        if (w->conn->state != CONN_WEB || w->state == WEB_HANDSHAKE || !web_turn_begin(w, &begin))
+                return;
+        client_bytes(w);
+        sandbox_end(s, begin, NULL);
 }
 
 static void on_client_write(struct bufferevent *bev, void *arg) {
@@ -309,6 +329,7 @@ static void on_client_event(struct bufferevent *bev, short what, void *arg) {
         if (w->conn->state != CONN_WEB)
                 return;
         if (what & BEV_EVENT_CONNECTED) {
+                sandbox_charge(w->conn->sandbox, HANDSHAKE_NS); /* it was made below us, unmeasured */
                 web_move(w, WEB_HEAD);
                 web_flow(w);
         } else {
@@ -330,6 +351,8 @@ static int open_client(struct web *w, int fd, struct err *err) {
         }
         w->client = under;
         w->client_fd = fd;
+        /* Only now, when nothing of it is queued: libevent would move it between the loop's queues by halves. */
+        (void) bufferevent_priority_set(under, sandbox_priority(w->conn->sandbox));
         if (w->tls) {
                 if (!e->mint)
                         return err_set(err, -ENOTSUP, ERR_INVALID, "TLS has to be opened, but open_tls is off");
@@ -337,7 +360,6 @@ static int open_client(struct web *w, int fd, struct err *err) {
         }
         if (r < 0)
                 return r;
-        (void) bufferevent_priority_set(w->client, sandbox_priority(w->conn->sandbox));
         bufferevent_setcb(w->client, on_client_read, on_client_write, on_client_event, w);
         bufferevent_setwatermark(w->client, EV_READ, 0, HTTP_READ_HIGH);
         bufferevent_setwatermark(w->client, EV_WRITE, 0, 0);

@@ -20,5 +20,7 @@ int web_new(struct conn *c, int client_fd, int world_fd, bool tls, struct web **
 void web_shut(struct web *w, bool reset);
 /* Accepts NULL; returns NULL. Not from within its callbacks. */
 struct web *web_free(struct web *w);
+/* Its sandbox rested and may go on. */
+void web_resume(struct web *w);
 /* Time-outs; may end the connection. */
 void web_sweep(struct web *w, uint64_t now_ms);

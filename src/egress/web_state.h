@@ -16,6 +16,7 @@ struct bufferevent;
 struct conn;
 struct dial;
 struct err;
+struct sandbox;
 
 enum web_state {
         WEB_HANDSHAKE, /* TLS with the client is being made; nothing was judged */
@@ -43,6 +44,7 @@ struct web {
         bool last_exchange; /* the connection ends after this answer */
         bool client_eof;    /* the client will send no more */
         enum http_body request_how, answer_how;
+        size_t dropped;   /* WEB_LAST: bytes of the client that nobody looked at */
         uint64_t head_ms; /* since when this head is awaited; 0: nothing of it has come */
         /* the request under way */
         char event[RECORD_EVENT], method[WEB_METHOD], path[POLICY_NET_PATH], rule[POLICY_NET_RULE];
@@ -52,6 +54,8 @@ struct web {
 
 /* The only writer of w->state. */
 void web_move(struct web *w, enum web_state next);
+/* Before each turn of the loop (sandbox_end() ends it). False: the sandbox has to rest; web_resume() will come. */
+bool web_turn_begin(struct web *w, uint64_t *ret_begin_ns);
 /* Reads on where there is something to read and room for it to go; stops reading where there is not. */
 void web_flow(struct web *w);
 /* The record of the request under way, which ends here. detail: NULL, or what went wrong. */
@@ -68,6 +72,8 @@ void web_world_send(struct web *w);
 /* Makes a bufferevent of a connected socket. Takes fd. */
 int web_world_open(struct web *w, int fd, struct err *err);
 void web_world_close(struct web *w, bool reset);
+/* Looks at what has come meanwhile. */
+void web_world_resume(struct web *w);
 
 /* --- our own answers (web_say.c); each is the last on its connection --- */
 

@@ -148,15 +148,20 @@ static void world_bytes(struct web *w) {
         web_flow(w);
 }
 
+void web_world_resume(struct web *w) {
+        if (w->world)
+                world_bytes(w);
+}
+
 /* --- callbacks --- */
 
 static void on_read(struct bufferevent *bev, void *arg) {
         struct web *w = arg;
         struct sandbox *s = w->conn->sandbox;
-        uint64_t begin = sandbox_begin();
+        uint64_t begin;
 
         (void) bev;
-        if (w->conn->state != CONN_WEB)
+        if (w->conn->state != CONN_WEB || !web_turn_begin(w, &begin))
                 return;
         world_bytes(w);
         sandbox_end(s, begin, NULL);
@@ -305,7 +310,6 @@ int web_world_open(struct web *w, int fd, struct err *err) {
         }
         w->world_fd = fd;
         w->fresh_world = true;
-        (void) bufferevent_priority_set(w->world, sandbox_priority(w->conn->sandbox));
         bufferevent_setcb(w->world, on_read, on_write, on_event, w);
         bufferevent_setwatermark(w->world, EV_READ, 0, HTTP_READ_HIGH);
         bufferevent_setwatermark(w->world, EV_WRITE, 0, 0);

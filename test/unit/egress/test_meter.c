@@ -9,7 +9,8 @@
 #include "egress/limits.h"
 #include "egress/meter.h"
 
-#define MS 1000000ull
+#define US 1000ull
+#define MS (1000 * US)
 #define S (1000 * MS)
 
 static unsigned take_all(struct meter_bucket *b, uint64_t now) {
@@ -63,14 +64,18 @@ static void endless_rate_does_not_overflow(void **state) {
 
 static void sandbox_is_heavy_while_it_takes_more_than_its_share(void **state) {
         struct meter_share s = { 0 };
-        uint64_t t = 100 * S;
+        uint64_t t = 100 * S, window = EGRESS_SHARE_US * US;
 
         (void) state;
-        assert_false(meter_share_add(&s, t, t + EGRESS_SHARE_HEAVY_MS * MS));
-        assert_true(meter_share_add(&s, t + 5 * MS, t + 6 * MS));
+        assert_false(meter_share_add(&s, t, t + EGRESS_SHARE_HEAVY_US * US));
+        assert_false(meter_share_is_spent(&s, t + EGRESS_SHARE_HEAVY_US * US));
+        assert_true(meter_share_add(&s, t + 600 * US, t + 700 * US));
+        assert_true(meter_share_is_spent(&s, t + 700 * US));
+        assert_false(meter_share_is_spent(&s, t + window + 1));
         /* One more window, in which it does little: it is remembered, then forgotten. */
-        assert_true(meter_share_add(&s, t + 25 * MS, t + 25 * MS + 1));
-        assert_false(meter_share_add(&s, t + 50 * MS, t + 50 * MS + 1));
+        assert_true(meter_share_add(&s, t + window + US, t + window + US + 1));
+        assert_false(meter_share_is_spent(&s, t + window + US + 1));
+        assert_false(meter_share_add(&s, t + 3 * window, t + 3 * window + 1));
 }
 
 static void sandbox_that_was_heavy_long_ago_is_not(void **state) {
