@@ -69,6 +69,7 @@ struct sandbox_request {
         const char *const *argv, *const *envp; /* NULL-terminated */
         const char *cwd;
         bool tty, no_stdin;
+        bool counted; /* processor time will be asked for */
         uint16_t rows, columns;
         uint32_t output_credit;
         const void *agent; /* the agent's ELF image */
