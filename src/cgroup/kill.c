@@ -137,10 +137,11 @@ static int join_v2(struct cgroup *c, uint64_t deadline) {
         if (r == 0)
                 r = fd_write_at(c->v2_fd, "cgroup.freeze", "1");
         while (r == 0) {
-                int all = each_listed(c, v1, move_to_v2), there = each_listed(c, v2, NULL);
+                /* Counted before the others are listed: only then does "as many" mean that nobody is outside. */
+                int there = each_listed(c, v2, NULL), all = there < 0 ? there : each_listed(c, v1, move_to_v2);
 
-                if (all < 0 || there < 0)
-                        r = all < 0 ? all : there;
+                if (all < 0)
+                        r = all;
                 else if (all <= there)
                         return 0;
                 else if (clock_mono_ns() > deadline)

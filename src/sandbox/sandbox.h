@@ -58,6 +58,8 @@ enum sandbox_weaken {
         WEAKEN_AGENT_CAPS,
         WEAKEN_OOM_SCORE,
         WEAKEN_TMPFS_SIZE,
+        WEAKEN_TERMINALS,
+        WEAKEN_WALL,
         WEAKEN_COUNT
 };
 /* True in the twin only: there a caller may go on after a failed read-back, to see what an attack makes of it. */

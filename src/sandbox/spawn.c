@@ -337,7 +337,7 @@ static int claim(const struct plan *plan, struct sandbox *sb, struct child *c, s
                 return r;
         sb->uid_base = enter_is_rootless() ? 1 : SLOT_UID_FIRST + sb->slot * PLAN_IDS;
         c->user = sandbox_host_uid(sb, plan->uid);
-        return janitor_start(sb, c->parent_pidfd, err);
+        return janitor_start(sb, c, err);
 }
 
 static int groups_find(struct sandbox *sb, bool counted, struct err *err) {
