@@ -201,12 +201,12 @@ int store_event_add(struct store *s, const struct store_event *e, uint64_t *ret_
         return 0;
 }
 
-int store_event_each(struct store *s, const char *tenant, const char *sandbox, uint64_t after, unsigned limit,
-                     store_event_fn fn, void *arg, struct err *err) {
+int store_event_each(struct store *s, const struct store_event_filter *f, store_event_fn fn, void *arg,
+                     struct err *err) {
         sqlite3_stmt *st = db_query(s, err,
                                     "SELECT seq, time, tenant, sandbox, kind, data FROM event WHERE seq>?3 AND"
                                     " (?1 IS NULL OR tenant=?1) AND (?2 IS NULL OR sandbox=?2) ORDER BY seq LIMIT ?4",
-                                    "ssuu", tenant, sandbox, after, (uint64_t) limit);
+                                    "ssuu", f->tenant, f->sandbox, f->after, (uint64_t) f->limit);
         int r;
 
         while ((r = db_step(s, st, err)) == 1) {

@@ -31,7 +31,6 @@ enum {
 int store_open(const char *path, struct store **ret, struct err *err);
 struct store *store_close(struct store *s);
 void store_closep(struct store **s);
-
 /* --- tenants --- */
 struct store_quota { /* 0 = no limit of its own */
         uint32_t sandboxes, creates_per_s, cpu_milli;
@@ -44,7 +43,6 @@ struct store_tenant {
         struct store_quota quota;
 };
 typedef int (*store_tenant_fn)(void *arg, const struct store_tenant *t);
-
 /* -EEXIST: the name is taken. */
 int store_tenant_add(struct store *s, const struct store_tenant *t, struct err *err);
 /* Changes everything but id and creation. -ENOENT. */
@@ -69,7 +67,6 @@ struct store_key {
         bool revoked;
 };
 typedef int (*store_key_fn)(void *arg, const struct store_key *k);
-
 int store_key_add(struct store *s, const struct store_key *k, const uint8_t hash[STORE_HASH], struct err *err);
 /* Whatever its state; the caller looks at expiry and revocation. -ENOENT. */
 int store_key_find(struct store *s, const uint8_t hash[STORE_HASH], struct store_key *ret, struct err *err);
@@ -97,7 +94,6 @@ struct store_sandbox {
         char *network;  /* JSON: network as the client gave it, or NULL */
 };
 typedef int (*store_sandbox_fn)(void *arg, const struct store_sandbox *b);
-
 /* -EEXIST: id, or a live sandbox's name of this tenant, is taken. Texts are borrowed. */
 int store_sandbox_add(struct store *s, const struct store_sandbox *b, struct err *err);
 /* tenant NULL: of any. A live sandbox's name, or an id in any state. -ENOENT. store_sandbox_done() frees. */
@@ -127,7 +123,6 @@ struct store_filter {
         unsigned limit;       /* 0: no limit */
 };
 int store_sandbox_each(struct store *s, const struct store_filter *f, store_sandbox_fn fn, void *arg, struct err *err);
-
 /* What live sandboxes of a tenant hold (NULL: of all). */
 struct store_sums {
         uint64_t sandboxes, cpu_milli, memory_bytes, disk_bytes;
@@ -143,8 +138,13 @@ struct store_event {
 typedef int (*store_event_fn)(void *arg, const struct store_event *e);
 /* seq is given by the store. store_prune() keeps their number down. */
 int store_event_add(struct store *s, const struct store_event *e, uint64_t *ret_seq, struct err *err);
-/* tenant NULL: all; sandbox NULL: all. Those after `after`, oldest first. */
-int store_event_each(struct store *s, const char *tenant, const char *sandbox, uint64_t after, unsigned limit,
-                     store_event_fn fn, void *arg, struct err *err);
+struct store_event_filter {
+        const char *tenant, *sandbox; /* NULL: all */
+        uint64_t after;               /* seq of the last one known */
+        unsigned limit;
+};
+/* Oldest first. */
+int store_event_each(struct store *s, const struct store_event_filter *f, store_event_fn fn, void *arg,
+                     struct err *err);
 /* Drops old events and rows of sandboxes that ended before. Returns how many rows went. */
 int store_prune(struct store *s, uint64_t ended_before_ms, unsigned keep_events, struct err *err);

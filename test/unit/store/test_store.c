@@ -303,15 +303,21 @@ static void events_are_in_order_and_pruned(void **state) {
                 assert_int_equal(store_event_add(f->store, &e, &seq, &err), 0);
         }
         assert_int_equal(seq, 5);
-        assert_int_equal(store_event_each(f->store, red.id, NULL, 1, 10, count_event, &seen, &err), 0);
+        assert_int_equal(store_event_each(f->store, &(struct store_event_filter){ red.id, NULL, 1, 10 }, count_event,
+                                          &seen, &err),
+                         0);
         assert_int_equal(seen, 245);
         seen = 0;
-        assert_int_equal(store_event_each(f->store, red.id, "s2", 0, 10, count_event, &seen, &err), 0);
+        assert_int_equal(store_event_each(f->store, &(struct store_event_filter){ red.id, "s2", 0, 10 }, count_event,
+                                          &seen, &err),
+                         0);
         assert_int_equal(seen, 0);
         add(f, &red, 1, "{}");
         assert_int_equal(store_sandbox_move(f->store, "sbx00000000000000001", STORE_GONE, "killed", 50, &err), 0);
         assert_int_equal(store_prune(f->store, 51, 2, &err), 4);
-        assert_int_equal(store_event_each(f->store, NULL, NULL, 0, 10, count_event, &seen, &err), 0);
+        assert_int_equal(
+                store_event_each(f->store, &(struct store_event_filter){ NULL, NULL, 0, 10 }, count_event, &seen, &err),
+                0);
         assert_int_equal(seen, 45);
 }
 
