@@ -152,6 +152,7 @@ static int serve(const struct run_options *o, const struct plan *plan, struct sa
                 r = evidence_read(plan, sb, &ev, err);
         if (r < 0 && sb->pair_fd >= 0 && o->unchecked && sandbox_is_twin()) {
                 (void) dprintf(STDERR_FILENO, "gabion: %s; the twin goes on\n", err->msg);
+                (void) snprintf(ret->mismatch, sizeof(ret->mismatch), "%.220s", err->msg);
                 r = 0;
         }
         if (r == 0)
@@ -203,7 +204,7 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
         memset(ret, 0, offsetof(struct run_result, denials));
         ret->n_denials = 0;
         ret->denials_suppressed = 0;
-        ret->policy[0] = ret->evidence[0] = '\0';
+        ret->policy[0] = ret->evidence[0] = ret->mismatch[0] = '\0';
         r = sandbox_enter(&rootless, err);
         if (r < 0)
                 return r;

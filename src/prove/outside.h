@@ -1,0 +1,23 @@
+/* outside.h - the parts of the host that an escape would touch, before and after. Private to prove/. */
+#pragma once
+
+#include "base/buf.h"
+#include "prove/prove.h"
+
+enum { OUTSIDE_THINGS = 48, OUTSIDE_LISTENERS = 256 * 1024 };
+
+struct outside {
+        char mounts[HASH_TEXT], modules[HASH_TEXT];
+        char things[OUTSIDE_THINGS][HASH_TEXT];
+        struct buf listeners; /* "address uid" of each, one per line */
+};
+
+void outside_look(struct outside *ret);
+/* Looks again, and adds a line to the report for each kind of thing. */
+void outside_check(const struct outside *before, struct prove_report *r);
+void outside_done(struct outside *o);
+
+/* Adds the listening sockets of this network namespace. */
+void outside_listeners(struct buf *into);
+/* How many of these ids are there now and were not before? */
+size_t outside_listeners_new(const struct buf *before, const struct buf *after, uint64_t base, uint64_t size);
