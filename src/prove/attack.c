@@ -157,14 +157,17 @@ static int words_wrap(char *command, const char *const *probe_argv, const struct
         return n < WRAP_WORDS - 1 && n > 0 ? 0 : -E2BIG;
 }
 
+/* In the child: standard input is a pipe of its own that is empty, and not /dev/null: some runtimes give what they are
+ * passed to the container's user, and that would be the host's device. */
 static _Noreturn void attack_other(const char *command, const char *const *probe_argv, const struct canary *c,
                                    const struct bundle *b, const int fds[2]) {
         static char text[PROVE_COMMAND];
         const char *all[WRAP_WORDS];
-        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        int empty[2];
 
         if (str_copy(text, sizeof(text), command) < 0 || words_wrap(text, probe_argv, c, b, all) < 0 ||
-            dup2(null, STDIN_FILENO) < 0 || dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0)
+            pipe2(empty, O_CLOEXEC) < 0 || dup2(empty[0], STDIN_FILENO) < 0 || dup2(fds[0], STDOUT_FILENO) < 0 ||
+            dup2(fds[1], STDERR_FILENO) < 0)
                 _exit(1);
         (void) setpgid(0, 0);
         (void) execvp(all[0], (char *const *) (uintptr_t) all);

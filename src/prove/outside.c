@@ -172,8 +172,16 @@ void outside_look(struct outside *ret) {
         /* The kernel mounts tracefs by itself when somebody looks there. */
         lines_hash("/proc/self/mountinfo", " - tracefs ", false, ret->mounts);
         lines_hash("/proc/modules", NULL, true, ret->modules);
-        for (size_t i = 0; i < ARRAY_SIZE(things); i++)
+        for (size_t i = 0; i < ARRAY_SIZE(things); i++) {
+                struct stat st;
+
                 thing_look(&things[i], ret->things[i]);
+                if (things[i].kind != NODE || stat(things[i].path, &st) < 0)
+                        continue;
+                ret->nodes[i].mode = st.st_mode;
+                ret->nodes[i].uid = st.st_uid;
+                ret->nodes[i].gid = st.st_gid;
+        }
         outside_listeners(&ret->listeners);
 }
 
@@ -201,6 +209,19 @@ void outside_check(const struct outside *before, struct prove_report *r) {
                                   !now.listeners.bad,
                           NULL);
         outside_done(&now);
+}
+
+void outside_restore(const struct outside *before) {
+        for (size_t i = 0; i < ARRAY_SIZE(things); i++) {
+                struct stat st;
+
+                if (!before->nodes[i].mode || stat(things[i].path, &st) < 0)
+                        continue;
+                if (st.st_uid != before->nodes[i].uid || st.st_gid != before->nodes[i].gid)
+                        (void) !chown(things[i].path, before->nodes[i].uid, before->nodes[i].gid);
+                if (st.st_mode != before->nodes[i].mode)
+                        (void) chmod(things[i].path, before->nodes[i].mode & 07777);
+        }
 }
 
 void outside_done(struct outside *o) {

@@ -21,7 +21,7 @@
 #define PODMAN(runtime)                                                                                                \
         "podman --root {bundle}/storage --runroot {bundle}/state --tmpdir {bundle}/tmp --storage-driver vfs "          \
         "--cgroup-manager cgroupfs --events-backend none " runtime                                                     \
-        "run --rm --name {name} --cgroup-parent {name} --cgroups no-conmon --log-driver none --network none "          \
+        "run -i --rm --name {name} --cgroup-parent {name} --cgroups no-conmon --log-driver none --network none "       \
         "--read-only --cap-drop all --security-opt no-new-privileges --user 1000:1000 --uidmap 0:1878982656:65536 "    \
         "--pids-limit 256 --memory 512m --cpus 1 --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 "                  \
         "--rootfs {bundle}/rootfs /probe {args}"

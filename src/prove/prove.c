@@ -102,6 +102,7 @@ static int prove_one(const struct attack *a, const char *groups, struct prove_re
                         own_check(outcome, ret);
         }
         canary_remove(&c);
+        outside_restore(&before);
         outside_done(&before);
         (void) munmap(outcome, sizeof(*outcome));
         ret->seconds = (double) (clock_mono_ns() - start) / 1e9;

@@ -11,6 +11,7 @@ import platform
 import re
 import shutil
 import socket
+import stat
 import struct
 import subprocess
 
@@ -265,6 +266,28 @@ def test_a_sandbox_that_dies_of_an_attempt_is_started_again(tmp_path):
     assert [a["id"] for a in other["attempts"]] == [a["id"] for a in own["attempts"]]
     died = [a for a in other["attempts"] if a["id"].startswith(("A05", "A09b", "F01"))]
     assert len(died) == other["deaths"] and all(a["verdict"] == "stopped" for a in died)
+
+
+GIVES_AWAY = """#!/bin/sh
+chown 1234:1234 /dev/null
+chmod 600 /dev/null
+exec unshare -n setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+"""
+
+
+def test_a_device_that_another_sandbox_gives_away_is_noticed_and_given_back(tmp_path):
+    """On a node of our own, in a mount namespace of our own: never the host's."""
+    wrapper, node = tmp_path / "gives-away", tmp_path / "null"
+    wrapper.write_text(GIVES_AWAY)
+    wrapper.chmod(0o755)
+    os.mknod(node, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    os.chmod(node, 0o666)
+    out = subprocess.run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /dev/null && exec "$@"', str(node), GABION, "prove",
+                          "--groups", "F", "--json", "--wrap", f"{wrapper} {{}}"], capture_output=True, text=True, timeout=60)
+    own, other = json.loads(out.stdout)
+    assert outside(own, "device nodes")["ok"] and other["passed"] is False
+    assert outside(other, "device nodes") == {"what": "the host's device nodes are as they were", "ok": False, "note": "/dev/null"}
+    assert node.stat().st_uid == 0 and stat.S_IMODE(node.stat().st_mode) == 0o666
 
 
 def test_the_probe_refuses_to_be_real_root_without_a_sandbox(tmp_path):
