@@ -69,8 +69,8 @@ static int config_write(const char *dir, const char *const *argv, struct err *er
         }
         if (r == 0)
                 r = json_text(doc, true, &text, err);
-        if (r < 0)
-                return r;
+        if (!text)
+                return r < 0 ? r : err_set(err, -ENOMEM, ERR_INTERNAL, "bundle: out of memory");
         (void) snprintf(path, sizeof(path), "%s/config.json", dir);
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
         return fd < 0 || fd_write_all(fd, text, strlen(text)) < 0 ? oops(err, path) : 0;
