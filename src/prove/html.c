@@ -10,6 +10,8 @@
 #include "prove/names.h"
 #include "prove/prove.h"
 
+enum { SHOWN = 8 }; /* names in a card */
+
 static const char style[] =
         ":root{--ink:#1b2230;--soft:#5b6578;--line:#e2e6ee;--page:#f6f7fa;--card:#fff;--ok:#14683a;--okbg:#e3f4e9;"
         "--bad:#9b1c1c;--badbg:#fde8e8;--mid:#8a5a00;--midbg:#fdf1d8;color-scheme:light dark}"
@@ -93,8 +95,10 @@ static void cards(struct buf *b, const struct prove_report *r) {
                 buf_addf(b, "only %zu of those that this kernel has were tried", d.tried);
         else
                 buf_addf(b, "every one that this kernel has was tried");
-        for (size_t i = 0; i < d.n_reached; i++)
+        for (size_t i = 0; i < d.n_reached && i < SHOWN; i++)
                 buf_addf(b, "%s %s", i ? "," : ":", d.reached[i]);
+        if (d.n_reached > SHOWN)
+                buf_addf(b, " and %zu more", d.n_reached - SHOWN);
         buf_addf(b, "</div></div>\n");
         prove_host_level(r, &l);
         level(b, &l, 'H', "AISI host isolation");
@@ -117,10 +121,11 @@ static void head(struct buf *b, const struct prove_report *r) {
         text(b, r->kernel);
         buf_addf(b, " %s &middot; %s%.1f seconds</p>\n", r->machine,
                  r->rootless ? "started by an ordinary user &middot; " : "", r->seconds);
-        buf_addf(b, "<div class=\"verdict %s\"><b>%s</b><span>%s</span></div>\n", ok ? "pass" : "fail",
+        buf_addf(b, "<div class=\"verdict %s\"><b>%s</b><span>%s%s</span></div>\n", ok ? "pass" : "fail",
                  ok ? "Passed" : "Failed",
                  ok ? "No critical or high finding, and nothing outside the sandbox was touched."
-                    : "There is a critical or high finding, or something outside was touched.");
+                    : "There is a critical or high finding, or something outside was touched.",
+                 prove_is_whole(r) ? "" : " Not every group was tried.");
         buf_addf(
                 b,
                 "<p>A throw-away sandbox was started as a user would start it. From inside, every attempt below was made "
@@ -137,6 +142,10 @@ static void groups(struct buf *b, const struct prove_report *r) {
                 char g = (char) ('A' + i);
 
                 buf_addf(b, "<tr><td>%c &ensp;%s", g, prove_group_names[i]);
+                if (!prove_is_tried(r, g)) {
+                        buf_addf(b, "<td class=\"n z\" colspan=7>not tried</tr>\n");
+                        continue;
+                }
                 for (int v = PROVE_STOPPED; v <= PROVE_ACCEPTED; v++)
                         if (v != PROVE_REACHED)
                                 buf_addf(b, "<td class=n>%zu", prove_verdicts(r, (enum prove_verdict) v, g));

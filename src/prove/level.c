@@ -22,13 +22,6 @@ static void set(struct prove_level *ret, int level, const char *fmt, ...) {
         va_end(ap);
 }
 
-static bool has_group(const struct prove_report *r, char group) {
-        for (size_t i = 0; i < r->n_attempts; i++)
-                if (r->attempts[i].id[0] == group)
-                        return true;
-        return false;
-}
-
 void prove_host_level(const struct prove_report *r, struct prove_level *ret) {
         static const unsigned must = BIT(1) | BIT(PROVE_MOUNT_NS) | BIT(4) | BIT(5); /* pid, mnt, ipc, uts */
         const struct prove_posture *p = &r->posture;
@@ -66,7 +59,7 @@ void prove_network_level(const struct prove_report *r, struct prove_level *ret) 
         size_t found =
                 prove_count(r, PROVE_CRIT, 'H') + prove_count(r, PROVE_HIGH, 'H') + prove_count(r, PROVE_MED, 'H');
 
-        if (!has_group(r, 'H'))
+        if (!prove_is_tried(r, 'H'))
                 set(ret, -1, "the network was not tried");
         else if ((p->ns_known & ~p->ns_new) & BIT(PROVE_NET_NS))
                 set(ret, 0, "the network namespace is the host's");

@@ -12,6 +12,9 @@ extern const char *const prove_ns_names[PROVE_NS];
 
 /* Attempts with a verdict; group 0 = all. */
 size_t prove_verdicts(const struct prove_report *r, enum prove_verdict v, char group);
+bool prove_is_tried(const struct prove_report *r, char group);
+/* True if no group was left out. */
+bool prove_is_whole(const struct prove_report *r);
 bool prove_is_accepted(const struct prove_attempt *a);
 bool prove_is_any(const struct prove_attempt *a);
 

@@ -162,6 +162,20 @@ size_t prove_verdicts(const struct prove_report *r, enum prove_verdict v, char g
         return n;
 }
 
+bool prove_is_tried(const struct prove_report *r, char group) {
+        for (size_t i = 0; i < r->n_attempts; i++)
+                if (r->attempts[i].id[0] == group)
+                        return true;
+        return false;
+}
+
+bool prove_is_whole(const struct prove_report *r) {
+        for (size_t i = 0; i < PROVE_GROUPS; i++)
+                if (!prove_is_tried(r, (char) ('A' + i)))
+                        return false;
+        return true;
+}
+
 bool prove_is_accepted(const struct prove_attempt *a) {
         return a->verdict == PROVE_ACCEPTED && a->severity != PROVE_CONTROL;
 }

@@ -120,6 +120,10 @@ static void print_groups(const struct prove_report *r, const struct colours *c) 
                 char g = (char) ('A' + i);
                 size_t crit = prove_count(r, PROVE_CRIT, g), high = prove_count(r, PROVE_HIGH, g);
 
+                if (!prove_is_tried(r, g)) {
+                        (void) printf("  %c %-40s not tried\n", g, prove_group_names[i]);
+                        continue;
+                }
                 (void) printf("  %c %-40s %7zu %6zu %8zu | %s%4zu %4zu%s %4zu %4zu\n", g, prove_group_names[i],
                               prove_verdicts(r, PROVE_STOPPED, g), prove_verdicts(r, PROVE_ABSENT, g),
                               prove_verdicts(r, PROVE_ACCEPTED, g), crit + high ? c->bad : c->good, crit, high, c->off,
@@ -156,9 +160,10 @@ int prove_print(const struct prove_report *r, bool all, bool colour) {
         print_rows(r, "Accepted on purpose:", prove_is_accepted);
         if (all)
                 print_rows(r, "All attempts:", prove_is_any);
-        (void) printf("\n%zu attempts in %.1f s: %zu crit, %zu high, %zu med, %zu low; %s%s%s\n", r->n_attempts,
+        (void) printf("\n%zu attempts in %.1f s: %zu crit, %zu high, %zu med, %zu low; %s%s%s%s\n", r->n_attempts,
                       r->seconds, prove_count(r, PROVE_CRIT, 0), prove_count(r, PROVE_HIGH, 0),
                       prove_count(r, PROVE_MED, 0), low(r, 0), prove_passed(r) ? c.good : c.bad,
-                      prove_passed(r) ? "passed" : "FAILED", c.off);
+                      prove_passed(r) ? "passed" : "FAILED", c.off,
+                      prove_is_whole(r) ? "" : ", but not every group was tried");
         return prove_passed(r) ? 0 : 1;
 }

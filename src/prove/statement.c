@@ -31,6 +31,7 @@ static struct json *group_json(const struct prove_report *r, size_t i) {
         for (int s = PROVE_CRIT; s <= PROVE_CONTROL; s++)
                 json_set_int(found, prove_severity_names[s], (int64_t) prove_count(r, (enum prove_severity) s, letter));
         json_set_str(o, "name", prove_group_names[i]);
+        json_set_bool(o, "tried", prove_is_tried(r, letter));
         for (int v = PROVE_STOPPED; v <= PROVE_ACCEPTED; v++)
                 json_set_int(o, prove_verdict_names[v], (int64_t) prove_verdicts(r, (enum prove_verdict) v, letter));
         json_set(o, "findings", found);
@@ -152,6 +153,7 @@ static struct json *summary_json(const struct prove_report *r, struct err *err) 
         json_set_real(o, "seconds", r->seconds);
         json_set_int(o, "deaths", r->deaths);
         json_set_bool(o, "passed", prove_passed(r));
+        json_set_bool(o, "whole", prove_is_whole(r));
         json_set(o, "aisi", levels);
         json_set(o, "dangerous_calls", dangerous_json(r));
         json_set(o, "groups", groups_json(r));
