@@ -140,20 +140,30 @@ static void exit_code_set(struct run_result *res) {
                 res->exit_code = codes[res->reason];
 }
 
+/* The twin may go on after a failed read-back, to see what an attack makes of it; the product never does. */
+static int twin_goes_on(const struct run_options *o, int r, struct run_result *ret, const struct err *err) {
+        if (!o->unchecked || !sandbox_is_twin())
+                return r;
+        (void) dprintf(STDERR_FILENO, "gabion: %s; the twin goes on\n", err->msg);
+        if (!ret->mismatch[0]) /* the first one has stopped the reading, so a second may only follow from it */
+                (void) snprintf(ret->mismatch, sizeof(ret->mismatch), "%.220s", err->msg);
+        return 0;
+}
+
 static int serve(const struct run_options *o, const struct plan *plan, struct sandbox *sb, int signal_fd,
                  int evidence_fd, struct run_result *ret, struct err *err) {
         static struct evidence ev; /* large; one sandbox per process */
         struct loop l = { .o = o, .plan = plan, .sb = sb, .result = ret, .signal_fd = signal_fd };
         int r = evidence_read_early(plan, sb, &ev, err);
 
-        if (r == 0 || (o->unchecked && sandbox_is_twin()))
+        if (r < 0)
+                r = twin_goes_on(o, r, ret, err);
+        if (r == 0)
                 r = sandbox_wait(sb, err);
         if (r == 0)
                 r = evidence_read(plan, sb, &ev, err);
-        if (r < 0 && sb->pair_fd >= 0 && o->unchecked && sandbox_is_twin()) {
-                (void) dprintf(STDERR_FILENO, "gabion: %s; the twin goes on\n", err->msg);
-                r = 0;
-        }
+        if (r < 0 && sb->pair_fd >= 0)
+                r = twin_goes_on(o, r, ret, err);
         if (r == 0)
                 r = evidence_give(o, plan, sb, &ev, evidence_fd, ret, err);
         if (r == 0)
@@ -204,7 +214,7 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
         memset(ret, 0, offsetof(struct run_result, denials));
         ret->n_denials = 0;
         ret->denials_suppressed = 0;
-        ret->policy[0] = ret->evidence[0] = '\0';
+        ret->policy[0] = ret->evidence[0] = ret->mismatch[0] = '\0';
         r = sandbox_enter(&rootless, err);
         if (r < 0)
                 return r;

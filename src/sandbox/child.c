@@ -200,7 +200,7 @@ static int self_bind(const char *path, uint64_t set) {
 }
 
 static int writable_places(struct child *c) {
-        int r = self_bind("dev", SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID | SYS_MOUNT_NOEXEC);
+        int r = self_bind("dev", (WEAK(c, WEAKEN_DEV_RW) ? 0 : SYS_MOUNT_RDONLY) | SYS_MOUNT_NOSUID | SYS_MOUNT_NOEXEC);
 
         for (size_t i = 0; r == 0 && i < c->plan->n_mounts; i++)
                 if (c->plan->mounts[i].kind == PLAN_WRITABLE)

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "base/err.h"
@@ -277,6 +278,22 @@ static uint32_t controls(const struct plan *plan, const struct child *c) {
         return all;
 }
 
+/* Test hook: one call with this first argument passes before the profile speaks. */
+static void filter_widen(struct seccomp_program *prog, uint32_t nr, uint32_t first) {
+        enum { LOAD = 0x20, JUMP_EQ = 0x15, RETURN = 0x06, AT_NR = 0, AT_FIRST = 16 };
+        static struct sys_bpf_insn wide[4096];
+        const struct sys_bpf_insn head[] = { { LOAD, 0, 0, AT_NR },
+                                             { JUMP_EQ, 0, 3, nr },
+                                             { LOAD, 0, 0, AT_FIRST },
+                                             { JUMP_EQ, 0, 1, first },
+                                             { RETURN, 0, 0, 0x7fff0000 } };
+
+        memcpy(wide, head, sizeof(head));
+        memcpy(wide + ARRAY_SIZE(head), prog->insns, prog->n * sizeof(wide[0]));
+        prog->insns = wide;
+        prog->n += ARRAY_SIZE(head);
+}
+
 /* Both frames are in the socket before the agent exists, so that it never waits for us. */
 static int frames_queue(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb,
                         const struct child *c, struct err *err) {
@@ -299,6 +316,10 @@ static int frames_queue(const struct plan *plan, const struct sandbox_request *r
         };
 
         seccomp_program(WEAK(c, WEAKEN_SECCOMP_OTHER) ? SECCOMP_DEBUG : plan->profile, &prog);
+        if (WEAK(c, WEAKEN_FAMILY))
+                filter_widen(&prog, SYS_socket, AF_VSOCK);
+        if (WEAK(c, WEAKEN_USERNS))
+                filter_widen(&prog, SYS_unshare, SYS_CLONE_NEWUSER);
         s.filter = (const uint8_t *) prog.insns;
         s.n_filter = prog.n;
         for (size_t i = 0; i < plan->n_rlimits; i++)

@@ -184,3 +184,15 @@ def test_a_run_directory_prepared_by_somebody_else_is_refused(place):
 def test_a_plan_can_be_made_by_a_user(place):
     result = as_user(place, NAME, "plan", "--json", "--limits=rlimit", "--", "true")
     assert result.code == 0 and json.loads(result.out)["plan"].startswith("sha256:")
+
+
+def test_a_proof_by_an_ordinary_user(place):
+    """Without control groups, so without group I. Namespaces come from the statement: the kernel shows them to the owner."""
+    result = as_user(place, NAME, "prove", "--limits", "rlimit", "--groups", "ABCDEFGHJ", "--json")
+    assert result.code == 0, result
+    report = json.loads(result.out)
+    assert report["passed"] and report["rootless"] and report["dangerous_calls"]["reached"] <= 5
+    assert report["aisi"]["host"]["level"] == "H1" and report["aisi"]["network"]["level"] == "N2"
+    posture = report["posture"]
+    assert posture["seen"] and posture["CapBnd"] == "0" * 16 and posture["Seccomp"] == 2
+    assert posture["uid"] == int(ids(NAME)[0])  # the probe is a mount, so the user inside is the caller
