@@ -149,6 +149,16 @@ static void exit_code_set(struct run_result *res) {
                 res->exit_code = codes[res->reason];
 }
 
+/* The twin may go on after a failed read-back, to see what an attack makes of it; the product never does. */
+static int twin_goes_on(const struct run_options *o, int r, struct run_result *ret, const struct err *err) {
+        if (!o->unchecked || !sandbox_is_twin())
+                return r;
+        (void) dprintf(STDERR_FILENO, "gabion: %s; the twin goes on\n", err->msg);
+        if (!ret->mismatch[0]) /* the first one has stopped the reading, so a second may only follow from it */
+                (void) snprintf(ret->mismatch, sizeof(ret->mismatch), "%.220s", err->msg);
+        return 0;
+}
+
 /* From a started sandbox to the release of its command: everything is read back, and the network is tried. */
 static int release(struct loop *l, int evidence_fd, struct err *err) {
         static struct evidence ev; /* large; one sandbox per process */
@@ -161,14 +171,14 @@ static int release(struct loop *l, int evidence_fd, struct err *err) {
                 r = evidence_read_early(plan, sb, &ev, err);
         if (r == 0)
                 r = evidence_canary(plan, sb, &ev, err);
-        if (r == 0 || (o->unchecked && sandbox_is_twin()))
+        if (r < 0)
+                r = twin_goes_on(o, r, l->result, err);
+        if (r == 0)
                 r = sandbox_wait(sb, err);
         if (r == 0)
                 r = evidence_read(plan, sb, &ev, err);
-        if (r < 0 && sb->pair_fd >= 0 && o->unchecked && sandbox_is_twin()) {
-                (void) dprintf(STDERR_FILENO, "gabion: %s; the twin goes on\n", err->msg);
-                r = 0;
-        }
+        if (r < 0 && sb->pair_fd >= 0)
+                r = twin_goes_on(o, r, l->result, err);
         if (r == 0)
                 r = network_release(l->net, l, err);
         if (r == 0)
@@ -213,6 +223,7 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
                 .argv = o->argv,
                 .tty = o->tty,
                 .no_stdin = o->no_stdin,
+                .counted = o->want_details,
                 .output_credit = OUTPUT_CREDIT,
                 .agent = o->agent,
                 .agent_bytes = o->agent_bytes,
@@ -227,7 +238,7 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
         memset(ret, 0, offsetof(struct run_result, denials));
         ret->n_denials = 0;
         ret->denials_suppressed = 0;
-        ret->policy[0] = ret->evidence[0] = '\0';
+        ret->policy[0] = ret->evidence[0] = ret->mismatch[0] = '\0';
         r = sandbox_enter(&rootless, err);
         if (r < 0)
                 return r;
