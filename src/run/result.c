@@ -24,6 +24,11 @@ void denial_record(struct loop *l, const struct run_denial *from, unsigned times
         char text[480];
         int n;
 
+        for (size_t i = 0; i < r->n_denials; i++)
+                if (str_eq(r->denials[i].event, from->event)) { /* more of what was told already */
+                        r->denials[i].count += times;
+                        return;
+                }
         if (r->n_denials == RUN_DENIALS) {
                 r->denials_suppressed += times;
                 return;
@@ -36,7 +41,7 @@ void denial_record(struct loop *l, const struct run_denial *from, unsigned times
         printable(d->what);
         printable(d->policy);
         clock_rfc3339(d->time);
-        r->denials_suppressed += times - 1;
+        d->count = times;
         if (l->o->quiet)
                 return;
         n = snprintf(text, sizeof(text), "gabion: denied %s: %s; %s (%s)%s\n", d->code, d->what, d->hint, d->event,
@@ -89,6 +94,8 @@ static struct json *denial_json(const struct run_denial *d, const char *policy) 
         json_set_str(o, "rule", d->rule);
         json_set_str(o, "policy", d->policy[0] ? d->policy : policy[0] ? policy : NULL);
         json_set_str(o, "hint", d->hint);
+        if (d->count > 1)
+                json_set_int(o, "count", d->count);
         return o;
 }
 

@@ -71,6 +71,7 @@ struct run_denial {
         char code[48], rule[64], what[96];
         char policy[HASH_TEXT]; /* under which it was refused; "": the one of the start */
         const char *hint;
+        unsigned count; /* how often this very attempt was made */
 };
 
 struct run_result {
