@@ -21,17 +21,15 @@
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "dns/dns.h"
 #include "egress/dial.h"
 #include "egress/egress.h"
 #include "egress/limits.h"
-#include "egress/names.h"
 #include "egress/peek.h"
 #include "egress/sandbox.h"
 #include "egress/web.h"
 #include "tls/tls.h"
 
-enum { PORT_DNS = 53, PORT_HTTP = 80, PORT_HTTPS = 443, DETAIL = 320 };
+enum { PORT_HTTP = 80, PORT_HTTPS = 443, DETAIL = 320 };
 
 #define BIT(n) (1u << (n))
 
@@ -58,7 +56,7 @@ static void leg_disarm(struct leg *l) {
         l->armed = false;
 }
 
-static void reset_fd(int fd) {
+void conn_reset_fd(int fd) {
         static const struct linger at_once = { .l_onoff = 1 };
 
         (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -74,7 +72,7 @@ static void conn_shut(struct conn *c, bool reset) {
         for (unsigned i = 0; i < CONN_LEGS; i++) {
                 leg_disarm(&c->legs[i]);
                 if (reset && c->legs[i].fd >= 0)
-                        reset_fd(c->legs[i].fd);
+                        conn_reset_fd(c->legs[i].fd);
                 own_closep(&c->legs[i].fd);
                 c->legs[i].fd = -1;
         }
@@ -387,29 +385,7 @@ static void on_leg(evutil_socket_t fd, short what, void *arg) {
 
 /* --- the beginning --- */
 
-/* A connection that is refused before it becomes one. */
-static void refuse(struct sandbox *s, int fd, struct record *r) {
-        char event[RECORD_EVENT];
-
-        r->kind = r->protocol = "tcp";
-        sandbox_note(s, r, event);
-        reset_fd(fd);
-        (void) close(fd);
-}
-
-/* Rule text if a budget or a limit of ours forbids one more connection. */
-static const char *over_budget(struct sandbox *s) {
-        if (s->n_conns >= s->budget.max[POLICY_NET_CONNECTIONS])
-                return s->budget.rule[POLICY_NET_CONNECTIONS];
-        if (s->n_conns >= EGRESS_OPEN_MAX || s->egress->n_open >= s->egress->max_open)
-                return "floor:connections";
-        if (s->bytes_out >= s->budget.max[POLICY_NET_BYTES_OUT])
-                return s->budget.rule[POLICY_NET_BYTES_OUT];
-        return meter_bucket_take(&s->rate, clock_mono_ns()) ? NULL : s->budget.rule[POLICY_NET_RATE];
-}
-
-static void conn_start(struct sandbox *s, int fd, const struct policy_net_request *q,
-                       const struct policy_net_verdict *v) {
+void conn_start(struct sandbox *s, int fd, const struct policy_net_request *q, const struct policy_net_verdict *v) {
         struct conn *c = calloc(1, sizeof(*c));
         bool literal = !q->name;
 
@@ -434,45 +410,6 @@ static void conn_start(struct sandbox *s, int fd, const struct policy_net_reques
                 conn_end(c, "out of memory", true);
         else if (c->checked || !(v->needs_http || q->port == PORT_HTTP || q->port == PORT_HTTPS))
                 conn_dial(c);
-}
-
-void conn_accept(struct sandbox *s, int fd) {
-        struct sockaddr_storage sa;
-        socklen_t n = sizeof(sa);
-        struct addr address;
-        struct policy_net_request q = { .stage = POLICY_NET_CONNECT };
-        struct policy_net_verdict v;
-        struct record r = { 0 };
-
-        /* Whom the client wanted is the local address here; its own address says nothing, it can choose any. */
-        if (getsockname(fd, (struct sockaddr *) &sa, &n) < 0 ||
-            addr_from_sockaddr((struct sockaddr *) &sa, &address, &q.port) < 0) {
-                (void) close(fd);
-                return;
-        }
-        if (q.port == PORT_DNS) {
-                names_accept(s, fd);
-                return;
-        }
-        q.name = dns_book_name(s->book, &address);
-        q.address = q.name ? NULL : &address;
-        policy_net_eval(s->policy, &q, &v);
-        r.name = q.name;
-        r.port = q.port;
-        if (!q.name)
-                r.address = address;
-        if (!v.allowed) {
-                r.code = v.code;
-                r.rule = v.rule;
-                r.side = policy_net_side_name(v.side);
-                refuse(s, fd, &r);
-        } else if ((r.rule = over_budget(s))) {
-                r.code = "net.budget";
-                r.side = record_side(r.rule);
-                refuse(s, fd, &r);
-        } else {
-                conn_start(s, fd, &q, &v);
-        }
 }
 
 /* --- later --- */

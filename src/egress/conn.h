@@ -76,8 +76,12 @@ struct conn {
         uint64_t begin_ns, moved_ms;
 };
 
-/* A connection was accepted: judges it, and makes a connection or resets it. Takes fd. */
+/* accept.c: a connection was accepted: judges it, and starts or resets it. Takes fd. */
 void conn_accept(struct sandbox *s, int fd);
+/* Takes fd: the client's leg of an attempt that was allowed. */
+void conn_start(struct sandbox *s, int fd, const struct policy_net_request *q, const struct policy_net_verdict *v);
+/* The next close() of fd is a reset. */
+void conn_reset_fd(int fd);
 /* Ends it with its record. detail: NULL, or what was wrong on the way. reset: tell both sides by RST. */
 void conn_end(struct conn *c, const char *detail, bool reset);
 /* Ends it with a denial: a record with code and rule, and RST to both sides. */
