@@ -59,8 +59,8 @@ void str_base64(char *dst, const void *p, size_t n) {
         const uint8_t *b = p;
 
         for (size_t i = 0; i < n; i += 3) {
-                uint32_t v = (uint32_t) b[i] << 16 | (i + 1 < n ? (uint32_t) b[i + 1] << 8 : 0) |
-                             (i + 2 < n ? b[i + 2] : 0);
+                uint32_t v =
+                        (uint32_t) b[i] << 16 | (i + 1 < n ? (uint32_t) b[i + 1] << 8 : 0) | (i + 2 < n ? b[i + 2] : 0);
 
                 *dst++ = digits[v >> 18];
                 *dst++ = digits[v >> 12 & 63];

@@ -18,6 +18,7 @@ int cmd_run(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_policy(int argc, char **argv);
 int cmd_policy_explain(int argc, char **argv);
+int cmd_policy_show(int argc, char **argv);
 int cmd_policy_update(int argc, char **argv);
 int cmd_prove(int argc, char **argv);
 int cmd_verify(int argc, char **argv);

@@ -148,7 +148,7 @@ static void bash_script(void) {
         (void) printf(
                 "\"\n    else _gabion_from -c\n    fi\n}\n\n"
                 "_gabion_policy() {\n"
-                "    if [ \"$COMP_CWORD\" -eq 2 ]; then _gabion_words \"check explain diff update --help\"; return; fi\n"
+                "    if [ \"$COMP_CWORD\" -eq 2 ]; then _gabion_words \"check explain diff show update --help\"; return; fi\n"
                 "    case ${COMP_WORDS[2]}:$cur in\n"
                 "    explain:*) case ${COMP_WORDS[COMP_CWORD-1]} in\n"
                 "        --policy|--ceiling) _gabion_files ;;\n"
@@ -238,7 +238,7 @@ static void zsh_script(void) {
                       "  argument)\n"
                       "    case $words[1] in\n"
                       "    run|plan) _arguments -s -S $options '1:command:_command_names -e' '*::argument:_normal' ;;\n"
-                      "    policy) _arguments '1:action:(check explain diff update)' '--json[print JSON]' "
+                      "    policy) _arguments '1:action:(check explain diff show update)' '--json[print JSON]' "
                       "'--host[a name or an address]:host: ' '--port[a port]:port: ' "
                       "'--method[of a request]:method:(GET HEAD POST PUT PATCH DELETE OPTIONS)' "
                       "'--path[of a request]:path: ' '--address[what the name resolves to]:address: ' "
@@ -288,7 +288,7 @@ static void fish_script(void) {
                 (void) printf("complete -c gabion -n '__fish_seen_subcommand_from explain' -l %s %s\n", of_explain[i],
                               i < 3 ? "-r -F" : "-x");
         (void) printf(
-                "complete -c gabion -n '__fish_seen_subcommand_from policy' -F -a 'check explain diff update'\n"
+                "complete -c gabion -n '__fish_seen_subcommand_from policy' -F -a 'check explain diff show update'\n"
                 "complete -c gabion -n '__fish_seen_subcommand_from policy doctor reach egress' -l json -d 'print JSON'\n"
                 "complete -c gabion -n '__fish_seen_subcommand_from policy' -l drop -d 'end old connections'\n"
                 "complete -c gabion -n '__fish_seen_subcommand_from egress' -a log -l denied -d 'refused only'\n"

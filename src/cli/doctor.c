@@ -58,7 +58,7 @@ static const struct check {
         { "filter read-back", NEED_OTHER, false, doctor_readback, "evidence" },
         { "swap", NEED_OTHER, false, doctor_swap, "memory limits" },
         { "overlayfs", NEED_OTHER, false, doctor_overlay, "templates on disk (not built yet)" },
-        { "nftables tproxy", NEED_OTHER, false, doctor_nft, "controlled network access (not built yet)" },
+        { "network", NEED_OTHER, false, doctor_network, "run --net, --allow" },
         { "kvm", NEED_OTHER, false, doctor_kvm, "tier microvm (not built yet)" },
         { "qemu", NEED_OTHER, false, doctor_qemu, "tier microvm (not built yet)" },
         { "runsc", NEED_OTHER, false, doctor_runsc, "tier gvisor (not built yet)" },

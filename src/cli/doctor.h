@@ -44,11 +44,13 @@ void doctor_overlay(struct doctor_finding *f);
 void doctor_run_dir(struct doctor_finding *f);
 void doctor_swap(struct doctor_finding *f);
 
+/* doctor_network.c */
+void doctor_network(struct doctor_finding *f);
+
 /* doctor_host.c */
 void doctor_cgroup_version(struct doctor_finding *f);
 void doctor_cgroup(struct doctor_finding *f);
 void doctor_subids(struct doctor_finding *f);
-void doctor_nft(struct doctor_finding *f);
 void doctor_kvm(struct doctor_finding *f);
 void doctor_runsc(struct doctor_finding *f);
 void doctor_qemu(struct doctor_finding *f);

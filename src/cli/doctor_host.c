@@ -1,9 +1,6 @@
 /* doctor_host.c - checks of what the machine and its set-up offer, and the self-test that ends them. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/netfilter/nf_tables.h>
-#include <linux/netfilter/nfnetlink.h>
-#include <linux/netlink.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -26,7 +23,7 @@
 #include "cli/doctor.h"
 #include "run/run.h"
 
-enum { CONFIG_MAX = 1024 * 1024, KVM_GET_VERSION = 0xae00, KVM_VERSION = 12 };
+enum { KVM_GET_VERSION = 0xae00, KVM_VERSION = 12 };
 
 /* Our messages are "what is wrong; what to do". */
 static void found_error(struct doctor_finding *f, const struct err *err) {
@@ -94,100 +91,6 @@ void doctor_subids(struct doctor_finding *f) {
                 doctor_found(f, DOCTOR_OK, "newuidmap and newgidmap mapped 65536 ids");
         else
                 found_error(f, &err);
-}
-
-static int gzip_main(void *arg) {
-        const int *out_fd = arg;
-        char *const argv[] = { (char *) "gzip", (char *) "-dc", (char *) "/proc/config.gz", NULL };
-        char *const none[] = { NULL };
-
-        if (dup2(*out_fd, STDOUT_FILENO) >= 0)
-                (void) execve("/usr/bin/gzip", argv, none);
-        return 127;
-}
-
-/* The kernel's configuration as text, from /boot or from itself; the caller frees it. */
-static char *config_read(void) {
-        AUTO_FREE char *text = malloc(CONFIG_MAX);
-        struct utsname uts;
-        char path[128];
-        int fds[2], pid, n;
-
-        if (!text || uname(&uts) < 0)
-                return NULL;
-        (void) snprintf(path, sizeof(path), "/boot/config-%.64s", uts.release);
-        if (fd_read_at(AT_FDCWD, path, text, CONFIG_MAX) > 0)
-                return TAKE_PTR(text);
-        if (access("/proc/config.gz", R_OK) < 0 || pipe2(fds, O_CLOEXEC) < 0)
-                return NULL;
-        pid = doctor_child(gzip_main, &fds[1]);
-        (void) close(fds[1]);
-        n = pid < 0 ? pid : fd_read_upto(fds[0], text, CONFIG_MAX);
-        (void) close(fds[0]);
-        if (pid > 0)
-                (void) doctor_wait(pid);
-        return n > 0 ? TAKE_PTR(text) : NULL;
-}
-
-/* Asks nf_tables for its generation number; an error means that it is not there. */
-static int nft_ask(void) {
-        struct {
-                struct nlmsghdr head;
-                struct nfgenmsg body;
-        } ask = {
-                .head = { .nlmsg_len = sizeof(ask),
-                          .nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETGEN,
-                          .nlmsg_flags = NLM_F_REQUEST },
-        };
-        const struct timeval wait = { .tv_sec = 2 };
-        union {
-                struct nlmsghdr head;
-                struct {
-                        struct nlmsghdr head;
-                        struct nlmsgerr body;
-                } refusal;
-                char space[1024];
-        } answer;
-        AUTO_FD int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
-        ssize_t n;
-
-        if (fd < 0)
-                return -errno;
-        (void) setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-        if (send(fd, &ask, sizeof(ask), 0) < 0)
-                return -errno;
-        n = recv(fd, &answer, sizeof(answer), 0);
-        if (n < (ssize_t) sizeof(answer.head))
-                return n < 0 ? -errno : -EIO;
-        if (answer.head.nlmsg_type == NLMSG_ERROR)
-                return n < (ssize_t) sizeof(answer.refusal) || answer.refusal.body.error == 0
-                               ? -EIO
-                               : answer.refusal.body.error;
-        return 0;
-}
-
-void doctor_nft(struct doctor_finding *f) {
-        AUTO_FREE char *config = config_read();
-        const char *line = config ? strstr(config, "CONFIG_NFT_TPROXY=") : NULL;
-        int r = doctor_privileged();
-
-        if (r == 0)
-                r = sys_unshare(SYS_CLONE_NEWNET);
-        if (r == 0)
-                r = nft_ask();
-        if (r < 0) {
-                doctor_found(f, DOCTOR_MISSING, "nf_tables does not answer: %s", strerror(-r));
-                doctor_remedy(f, "as root: modprobe nf_tables && modprobe nft_tproxy");
-        } else if (line || access("/sys/module/nft_tproxy", F_OK) == 0) {
-                doctor_found(f, DOCTOR_OK, "nf_tables answers; nft_tproxy is %s",
-                             line && line[sizeof("CONFIG_NFT_TPROXY=") - 1] == 'y' ? "built in" : "a module");
-        } else if (config) {
-                doctor_found(f, DOCTOR_MISSING, "nf_tables answers, but this kernel has no nft_tproxy");
-                doctor_remedy(f, "boot a kernel with CONFIG_NFT_TPROXY=m");
-        } else {
-                doctor_found(f, DOCTOR_UNKNOWN, "nf_tables answers; whether nft_tproxy is there cannot be told");
-                doctor_remedy(f, "try as root: modprobe nft_tproxy");
-        }
 }
 
 void doctor_kvm(struct doctor_finding *f) {

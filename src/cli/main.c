@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/build.h"
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -55,9 +56,12 @@ int cli_usage(const char *command, const char *fmt, ...) {
 }
 
 int cmd_version(int argc, char **argv) {
+        char build[BUILD_TEXT];
+
         (void) argc;
         (void) argv;
-        (void) printf("gabion %s\n", GABION_VERSION);
+        build_id(build);
+        (void) printf("gabion %s build %s\n", GABION_VERSION, build[0] ? build : "unknown");
         return 0;
 }
 

@@ -159,6 +159,7 @@ static int help(void) {
                 "Usage: gabion policy check [--json] FILE\n"
                 "       gabion policy explain --host HOST [--port PORT] [--method METHOD] [--path PATH] [OPTIONS]\n"
                 "       gabion policy diff [--json] A B\n"
+                "       gabion policy show ID\n"
                 "       gabion policy update [--drop] ID FILE\n\n"
                 "check    checks a policy file; prints its hash and the effective network, presets expanded. With\n"
                 "         --json the whole effective policy. Errors name file, line and key.\n"
@@ -166,6 +167,7 @@ static int help(void) {
                 "         1 denied. 'gabion policy explain --help' lists its options.\n"
                 "diff     lists what B allows that A did not (+), what it no longer allows (-), and what else is\n"
                 "         different (~), rule by rule; exit code 0 same, 1 different.\n"
+                "show     prints the network policy in force for a running sandbox, and its denials so far.\n"
                 "update   puts another network policy in force for a running sandbox.\n\n"
                 "docs/policy.md describes the schema.\n");
         return 0;
@@ -175,14 +177,16 @@ int cmd_policy(int argc, char **argv) {
         static const struct {
                 const char *name;
                 int (*fn)(int argc, char **argv);
-        } verbs[] = {
-                { "check", check }, { "explain", cmd_policy_explain }, { "diff", diff }, { "update", cmd_policy_update }
-        };
+        } verbs[] = { { "check", check },
+                      { "explain", cmd_policy_explain },
+                      { "diff", diff },
+                      { "show", cmd_policy_show },
+                      { "update", cmd_policy_update } };
 
         if (argc > 1 && (str_eq(argv[1], "--help") || str_eq(argv[1], "-h")))
                 return help();
         for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(verbs); i++)
                 if (str_eq(argv[1], verbs[i].name))
                         return verbs[i].fn(argc - 1, argv + 1);
-        return cli_usage("policy", "check, explain, diff or update is expected");
+        return cli_usage("policy", "check, explain, diff, show or update is expected");
 }

@@ -19,26 +19,33 @@
 #include "policy/policy.h"
 #include "sign/sign.h"
 
-enum { SUBJECTS = 6, PAGE_MAX = 4 << 20 };
+enum { SUBJECTS = 8, PAGE_MAX = 4 << 20 };
 
 static struct prove_report reports[SUBJECTS];
+static const struct prove_report *table[SUBJECTS]; /* to each of them */
 
 static void help(void) {
         (void) printf(
                 "Usage: gabion prove [OPTIONS]\n\n"
                 "Starts a throw-away sandbox as a user would, makes several hundred harmless attempts to get out of it\n"
                 "from inside, watches planted canaries from outside, and reports. Exit code 1 on any crit or high finding.\n\n"
+                "  --tier ns              the tier to attack; this build has no other\n"
                 "  --policy FILE          the policy to attack (default: the hardened default)\n"
                 "  --limits cgroup|rlimit rlimit: attack a sandbox without control groups\n"
-                "  --against LIST         put the same attempts to other sandboxes too, comma-separated:\n");
-        for (size_t i = 0; prove_peer_name(i); i++)
-                (void) printf("                           %s = %s\n", prove_peer_name(i),
-                              prove_peer(prove_peer_name(i)));
+                "  --against LIST         put the same attempts to other sandboxes too, comma-separated; below is how\n"
+                "                         each is called\n");
         (void) printf(
                 "  --wrap 'COMMAND {}'    put them to any other: {} is the probe with its arguments; {probe} and {args} apart\n"
+                "  --groups LETTERS       only these groups of attempts, A to J\n"
                 "  --all                  list every attempt, not only findings\n"
                 "  --json                 the report as JSON (an array if there are several)\n"
-                "  -h, --help             this text\n");
+                "  --html FILE            the report as one page, besides\n"
+                "  -o FILE                the report as a signed statement, for gabion verify\n"
+                "  -h, --help             this text\n\n"
+                "In these commands {probe} is the probe, {args} its arguments, {} both; {bundle} a throw-away directory with\n"
+                "config.json (src/prove/bundle.json) and a rootfs that has the probe only; {name} the name of the attack.\n");
+        for (size_t i = 0; prove_peer_name(i); i++)
+                (void) printf("\n  %s:\n    %s\n", prove_peer_name(i), prove_peer_command(prove_peer_name(i)));
 }
 
 struct words {
@@ -63,7 +70,7 @@ static int print_json(size_t n) {
 }
 
 /* DSSE, signed with the key of this machine or user. */
-static int signed_write(const char *path) {
+static int signed_write(const char *path, size_t n) {
         CLEANUP(sign_key_freep) struct sign_key *key = NULL;
         CLEANUP(json_freep) struct json *doc = NULL;
         AUTO_FREE char *payload = NULL, *envelope = NULL;
@@ -72,7 +79,7 @@ static int signed_write(const char *path) {
 
         if (fd < 0)
                 return cli_usage("prove", "-o %.150s: %s", path, strerror(errno));
-        if (sign_key_open(cli_key_dir(), &key, &err) < 0 || prove_json(&reports[0], &doc, &err) < 0 ||
+        if (sign_key_open(cli_key_dir(), &key, &err) < 0 || prove_json_signed(table, n, &doc, &err) < 0 ||
             json_text(doc, false, &payload, &err) < 0 ||
             sign_envelope(key, CLI_PROVE_TYPE, payload, &envelope, &err) < 0)
                 return cli_fail(&err);
@@ -81,28 +88,26 @@ static int signed_write(const char *path) {
                        : 0;
 }
 
-static int html_write(const char *path) {
+static int html_write(const char *path, size_t n) {
         AUTO_FD int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         struct buf page = BUF_INIT(PAGE_MAX);
         int r;
 
         if (fd < 0)
                 return cli_usage("prove", "--html %.150s: %s", path, strerror(errno));
-        prove_html(&reports[0], &page);
+        prove_html(table, n, &page);
         r = page.bad ? -E2BIG : fd_write_all(fd, buf_str(&page), page.len);
         buf_done(&page);
         return r < 0 ? cli_usage("prove", "--html %.150s: it cannot be written", path) : 0;
 }
 
 static int report(const struct words *w, size_t n) {
-        const struct prove_report *table[SUBJECTS];
         int r;
-
-        if ((w->html && html_write(w->html) != 0) || (w->out && signed_write(w->out) != 0))
-                return CLI_OWN_ERROR;
 
         for (size_t i = 0; i < n; i++)
                 table[i] = &reports[i];
+        if ((w->html && html_write(w->html, n) != 0) || (w->out && signed_write(w->out, n) != 0))
+                return CLI_OWN_ERROR;
         if (w->json) {
                 r = print_json(n);
                 return r != 0 ? r : !prove_passed(&reports[0]);
@@ -113,6 +118,22 @@ static int report(const struct words *w, size_t n) {
         return r;
 }
 
+/* Before anything is attacked: are all these names known, and not too many? -1: yes. */
+static int others_check(const struct words *w) {
+        size_t n = w->wrap ? 2 : 1;
+
+        for (const char *name = w->against; name && *name; n++) {
+                size_t len = strcspn(name, ",");
+                char one[48];
+
+                (void) snprintf(one, sizeof(one), "%.*s", (int) len, name);
+                if (!prove_peer_command(one))
+                        return cli_usage("prove", "--against '%.40s' is not known", one);
+                name += len + (name[len] == ',');
+        }
+        return n > SUBJECTS ? cli_usage("prove", "at most %d sandboxes in one run", SUBJECTS) : -1;
+}
+
 /* Each peer of a comma-separated list. A peer that is not here or fails is said, and left out. */
 static int others(struct words *w, size_t *n) {
         struct err err = { 0 };
@@ -121,16 +142,12 @@ static int others(struct words *w, size_t *n) {
                 next = strchr(name, ',');
                 if (next)
                         *next++ = '\0';
-                if (!prove_peer(name))
-                        return cli_usage("prove", "--against '%.40s' is not known", name);
-                if (*n == SUBJECTS)
-                        return cli_usage("prove", "--against: at most %d", SUBJECTS - 1);
-                if (prove_wrap(name, prove_peer(name), w->groups, &reports[*n], &err) < 0)
-                        (void) fprintf(stderr, "gabion: %s could not be attacked: %s\n", name, err.msg);
+                if (prove_peer(name, w->groups, &reports[*n], &err) < 0)
+                        (void) fprintf(stderr, "gabion: %s is left out: %s\n", name, err.msg);
                 else
                         ++*n;
         }
-        if (w->wrap && *n < SUBJECTS) {
+        if (w->wrap) {
                 if (prove_wrap("wrapped", w->wrap, w->groups, &reports[*n], &err) < 0)
                         return cli_fail(&err);
                 ++*n;
@@ -146,6 +163,12 @@ static int take(int key, struct words *w) {
         case 'h':
                 help();
                 return 0;
+        case 'T':
+                if (str_eq(optarg, "gvisor") || str_eq(optarg, "microvm"))
+                        return cli_usage("prove",
+                                         "--tier %s: this build has no such tier; it is never downgraded silently",
+                                         optarg);
+                return str_eq(optarg, "ns") ? -1 : cli_usage("prove", "--tier '%.40s': ns is expected", optarg);
         case 'p':
                 return policy_read_file(optarg, w->o.policy, &err) < 0 || cli_policy_expand(w->o.policy, &err) < 0
                                ? cli_fail(&err)
@@ -191,9 +214,10 @@ static int take(int key, struct words *w) {
 
 int cmd_prove(int argc, char **argv) {
         static const struct option longs[] = {
-                { "policy", 1, NULL, 'p' }, { "limits", 1, NULL, 'l' }, { "against", 1, NULL, 'g' },
-                { "wrap", 1, NULL, 'W' },   { "html", 1, NULL, 'H' },   { "groups", 1, NULL, 'G' },
-                { "all", 0, NULL, 'a' },    { "json", 0, NULL, 'j' },   { "help", 0, NULL, 'h' },
+                { "tier", 1, NULL, 'T' },    { "policy", 1, NULL, 'p' }, { "limits", 1, NULL, 'l' },
+                { "against", 1, NULL, 'g' }, { "wrap", 1, NULL, 'W' },   { "html", 1, NULL, 'H' },
+                { "groups", 1, NULL, 'G' },  { "all", 0, NULL, 'a' },    { "json", 0, NULL, 'j' },
+                { "help", 0, NULL, 'h' },
 #ifdef GABION_WEAKEN
                 { "weaken", 1, NULL, 'w' },
 #endif
@@ -215,6 +239,9 @@ int cmd_prove(int argc, char **argv) {
                 return r;
         if (optind < argc)
                 return cli_usage("prove", "unexpected word '%.40s'", argv[optind]);
+        r = others_check(&w);
+        if (r != -1)
+                return r;
         if (prove_run(&w.o, w.groups, &reports[0], &err) < 0)
                 return cli_fail(&err);
         r = others(&w, &n);

@@ -1,14 +1,35 @@
-/* update.c - `gabion policy update`: another network policy for a sandbox that runs. */
+/* update.c - `gabion policy show` and `update`: the network policy of a sandbox that runs, and another one for it. */
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "json/json.h"
 #include "policy/policy.h"
 #include "run/remote.h"
+
+int cmd_policy_show(int argc, char **argv) {
+        CLEANUP(json_freep) struct json *doc = NULL;
+        AUTO_FREE char *text = NULL, *denials = NULL;
+        struct json *list = NULL;
+        struct err err = { 0 };
+        AUTO_FD int fd = -1;
+        size_t n;
+
+        if (argc != 2 || argv[1][0] == '-')
+                return cli_usage("policy", "show: one sandbox ID is expected");
+        fd = remote_open(argv[1], &err);
+        if (fd < 0 || remote_policy(fd, &text, &n, &err) < 0 || remote_denials(fd, &denials, &err) < 0 ||
+            json_parse("policy", text, n, &doc, &err) < 0 ||
+            json_parse("denials", denials, strlen(denials), &list, &err) < 0)
+                return cli_fail(&err);
+        json_set(doc, "denials", list);
+        return cli_print(doc, true);
+}
 
 static int help(void) {
         (void) printf(

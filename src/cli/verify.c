@@ -55,9 +55,11 @@ static int show(const char *payload) {
 
         if (json_parse("statement", payload, strlen(payload), &doc, &err) < 0)
                 return cli_fail(&err);
-        (void) printf("signature ok: %s, subject %s, %s, Linux %s, %zu attempts, %s\n", json_get_str(doc, "type"),
-                      json_get_str(doc, "subject"), json_get_str(doc, "time"), json_get_str(doc, "kernel"),
-                      json_len(json_get(doc, "attempts")), json_get_bool(doc, "passed", false) ? "passed" : "FAILED");
+        (void) printf("signature ok: %s, subject %s, %s, Linux %s, build %s, %zu attempts, %s%s\n",
+                      json_get_str(doc, "type"), json_get_str(doc, "subject"), json_get_str(doc, "time"),
+                      json_get_str(doc, "kernel"), json_get_str(doc, "build"), json_len(json_get(doc, "attempts")),
+                      json_get_bool(doc, "passed", false) ? "passed" : "FAILED",
+                      json_get_bool(doc, "whole", false) ? "" : ", but not every group was tried");
         return 0;
 }
 

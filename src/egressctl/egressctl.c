@@ -29,7 +29,7 @@
 #include "ipc/ipc.h"
 #include "json/json.h"
 
-enum { ANSWER_MS = 10000, END_MS = 2000, CERTIFICATE_MAX = 64 * 1024 };
+enum { READY_MS = 10000, ANSWER_MS = 5000, END_MS = 2000, CERTIFICATE_MAX = 64 * 1024 };
 
 struct egressctl {
         egressctl_record_fn fn;
@@ -180,7 +180,7 @@ int egressctl_start(const struct egressctl_config *c, egressctl_record_fn fn, vo
         if (r == 0)
                 r = process_start(e, err);
         if (r < 0)
-                e = egressctl_free(e);
+                (void) egressctl_free(e);
         else
                 *ret = e;
         return r;
@@ -264,8 +264,9 @@ static int lost(struct egressctl *e, int code, struct err *err) {
         return -EPIPE;
 }
 
-static int await(struct egressctl *e, uint32_t request, struct err *err) {
-        uint64_t until = clock_mono_ns() + ANSWER_MS * 1000000ull;
+/* One that does not answer in time is as good as dead, and is made so. */
+static int await(struct egressctl *e, uint32_t request, unsigned ms, struct err *err) {
+        uint64_t until = clock_mono_ns() + ms * 1000000ull;
         int r = 0;
 
         while (r == 0) {
@@ -288,7 +289,7 @@ int egressctl_wait_ready(struct egressctl *e, struct err *err) {
         if (e->ready)
                 return 0;
         return e->fd < 0 ? err_set(err, -EPIPE, ERR_INTERNAL, "gabion-egress has ended")
-                         : await(e, e->config_request, err);
+                         : await(e, e->config_request, READY_MS, err);
 }
 
 const char *egressctl_certificate(const struct egressctl *e) {
@@ -305,7 +306,7 @@ static int request(struct egressctl *e, struct egp_message *m, const char *sandb
 
         if (r == 0)
                 r = message_send(e, m, fds, n_fds, err);
-        return r < 0 ? r : await(e, m->request, err);
+        return r < 0 ? r : await(e, m->request, m->type == EGP_REMOVE ? END_MS : ANSWER_MS, err);
 }
 
 int egressctl_add(struct egressctl *e, const char *sandbox, const int listeners[EGRESSCTL_LISTENERS],

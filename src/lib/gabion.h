@@ -8,6 +8,8 @@
  *     if (gabion_run("{\"version\":1,\"limits\":{\"memory\":\"256M\"}}", argv, &res, why) < 0)
  *             fprintf(stderr, "not run: %s\n", why);
  *
+ * A policy with a network needs gabion-egress installed (make install); no egress log is kept.
+ *
  * Standard input, output and error are the caller's. Call it from a process with one thread, one call at a time: as an
  * ordinary user it moves the process into a user namespace. Link with `pkg-config --static --libs gabion`.
  */

@@ -90,7 +90,7 @@ const struct probe_attempt probe_calls[] = {
         HIGH("C03a", c03a, "userfaultfd, user mode only", "race helper"),
         HIGH("C03b", c03b, "open /dev/userfaultfd", "race helper"),
         MED("C04a", c04a, "keyctl: id of the session keyring", "shared keyrings"),
-        MED("C04b", c04b, "add_key", "CVE-2016-0728"),
+        MED("C04b", c04b, "add_key", "CVE-2017-15274"),
         MED("C04c", c04c, "request_key", "key upcall on the host"),
         MED("C04d", c04d, "keyctl: join a new session keyring", "CVE-2016-0728"),
         MED("C04e", c04e, "keyctl with an unknown operation", "call surface"),

@@ -223,11 +223,11 @@ static void path_alias(struct probe_result *r, const char *prefix, const char *p
         X(E09f, LOW, "/proc/schedstat", "co-residency, keystroke timing")                                              \
         X(E09g, LOW, "/proc/device-tree/model", "co-residency, keystroke timing")                                      \
         X(E10a, MED, "/sys/class/powercap/intel-rapl:0/energy_uj", "CVE-2020-8694")                                    \
-        X(E10b, MED, "/sys/class/dmi/id/product_uuid", "CVE-2020-8694")                                                \
-        X(E10c, MED, "/sys/class/dmi/id/board_serial", "CVE-2020-8694")                                                \
-        X(E10d, MED, "/sys/firmware/dmi/tables/DMI", "CVE-2020-8694")                                                  \
-        X(E10e, MED, "/sys/kernel/btf/vmlinux", "CVE-2020-8694")                                                       \
-        X(E10f, MED, "/sys/firmware/acpi/tables/DSDT", "CVE-2020-8694")
+        X(E10b, MED, "/sys/class/dmi/id/product_uuid", "host identity")                                                \
+        X(E10c, MED, "/sys/class/dmi/id/board_serial", "host identity")                                                \
+        X(E10d, MED, "/sys/firmware/dmi/tables/DMI", "host identity")                                                  \
+        X(E10e, MED, "/sys/kernel/btf/vmlinux", "kernel layout")                                                       \
+        X(E10f, MED, "/sys/firmware/acpi/tables/DSDT", "firmware")
 
 #define KERNEL_LOGS(X)                                                                                                 \
         X(E07a, MED, "/proc/kmsg", "host log")                                                                         \

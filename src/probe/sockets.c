@@ -196,7 +196,7 @@ static void option_text(struct probe_result *r, long level, long name, const cha
         X(D07b, MED, open_one(r, 44, SOCK_RAW, 0), "AF_XDP", "driver rings")                                           \
         X(D07c, MED, open_one(r, 30, KIND_ANY, 0), "AF_TIPC", "CVE-2021-43267")                                        \
         X(D07d, MED, open_one(r, 21, SOCK_SEQPACKET, 0), "AF_RDS", "CVE-2010-3904")                                    \
-        X(D07e, MED, open_one(r, 29, SOCK_RAW, 1), "AF_CAN raw", "CVE-2021-3609")                                      \
+        X(D07e, MED, open_one(r, 29, SOCK_RAW, 1), "AF_CAN raw", "bus access")                                         \
         X(D07f, MED, open_one(r, 29, SOCK_DGRAM, 2), "AF_CAN broadcast manager", "CVE-2021-3609")                      \
         X(D07g, MED, open_one(r, 31, SOCK_RAW, 1), "AF_BLUETOOTH HCI", "CVE-2021-3573")                                \
         X(D07h, MED, open_one(r, 31, SOCK_SEQPACKET, 0), "AF_BLUETOOTH L2CAP", "CVE-2020-12351")                       \
@@ -204,7 +204,7 @@ static void option_text(struct probe_result *r, long level, long name, const cha
         X(D07j, MED, open_one(r, AF_INET, SOCK_STREAM, 256), "SMC as an inet protocol", "fresh code")                  \
         X(D07k, MED, open_one(r, 41, SOCK_DGRAM, 0), "AF_KCM", "use after free history")                               \
         X(D07l, MED, open_one(r, 42, SOCK_DGRAM, 0), "AF_QIPCRTR", "no namespace")                                     \
-        X(D07m, MED, open_one(r, 24, SOCK_DGRAM, 0), "AF_PPPOX", "CVE-2012-6638 class")                                \
+        X(D07m, MED, open_one(r, 24, SOCK_DGRAM, 0), "AF_PPPOX", "CVE-2014-4943")                                      \
         X(D07n, MED, open_one(r, 26, KIND_ANY, 0), "AF_LLC", "needs raw rights")                                       \
         X(D07o, MED, open_one(r, 39, SOCK_SEQPACKET, 0), "AF_NFC", "CVE-2021-23134")                                   \
         X(D07p, MED, open_one(r, 33, SOCK_DGRAM, AF_INET), "AF_RXRPC", "own transport in the kernel")                  \
@@ -227,7 +227,7 @@ static void option_text(struct probe_result *r, long level, long name, const cha
         X(D08d, LOW, open_one(r, AF_INET, SOCK_STREAM, 262), "MPTCP", "fresh code")                                    \
         X(D08e, LOW, open_one(r, AF_INET6, SOCK_STREAM, 262), "MPTCP over v6", "fresh code")                           \
         X(D08f, LOW, open_one(r, AF_INET, SOCK_DGRAM, 136), "UDP-Lite", "little used code")                            \
-        X(D08g, LOW, open_one(r, AF_INET, SOCK_DGRAM, 115), "L2TP", "CVE-2010-4258 class")
+        X(D08g, LOW, open_one(r, AF_INET, SOCK_DGRAM, 115), "L2TP", "CVE-2016-10200")
 
 #define NETLINKS(X)                                                                                                    \
         X(D06a, MED, open_route(r), "netlink route", "interface list")                                                 \
@@ -252,7 +252,7 @@ static void option_text(struct probe_result *r, long level, long name, const cha
         X(D06s, HIGH, route_write(r, 20, AF_INET), "netlink: add an address", "RTM_NEWADDR")                           \
         X(D06t, HIGH, route_write(r, 24, AF_INET), "netlink: add a route", "RTM_NEWROUTE")                             \
         X(D06u, HIGH, route_write(r, 28, AF_INET), "netlink: add a neighbour", "RTM_NEWNEIGH")                         \
-        X(D06v, HIGH, route_write(r, 36, 0), "netlink: add a queue discipline", "CVE-2023-3609 class")                 \
+        X(D06v, HIGH, route_write(r, 36, 0), "netlink: add a queue discipline", "CVE-2023-3611")                       \
         X(D06w, HIGH, route_write(r, 44, 0), "netlink: add a traffic filter", "CVE-2022-2588")                         \
         X(D06x, HIGH, route_write(r, 32, AF_INET), "netlink: add a routing rule", "RTM_NEWRULE")
 

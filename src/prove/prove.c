@@ -1,30 +1,25 @@
-/*
- * prove.c - one proof: plant, attack, watch, judge.
- *
- * The sandbox is made by run_command(), as for any user, in a process of its own: a run may change the process it is
- * made in, and its output is ours to read. The probe is shown to it as a read-only file.
- */
+/* prove.c - one proof: plant, look, attack, look again, judge. */
 #include "prove/prove.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "cgroup/cgroup.h"
+#include "json/json.h"
 #include "probe/probe.h"
-#include "prove/canary.h"
-
-enum { WORDS = 16, WORD = 320, WRAP_WORDS = 96, WRAP_TEXT = 2048, WRAP_SECONDS = 120 };
+#include "prove/attack.h"
+#include "prove/dangerous.h"
+#include "prove/observe.h"
+#include "prove/outside.h"
 
 static int probe_write(const char *path, struct err *err) {
         AUTO_FD int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555);
@@ -34,172 +29,88 @@ static int probe_write(const char *path, struct err *err) {
         return 0;
 }
 
-static void host_line(const char *path, char *dst, size_t cap) {
-        dst[0] = '\0';
-        (void) fd_read_at(AT_FDCWD, path, dst, cap);
-        dst[strcspn(dst, "\n")] = '\0';
-}
-
-/* The probe's command line: what is planted outside, by name. */
-static void words_fill(const struct canary *c, const char *groups, char words[WORDS][WORD], const char *argv[WORDS]) {
-        char host[65] = "", machine[64], boot[64];
-        size_t n = 0;
-
-        (void) gethostname(host, sizeof(host) - 1);
-        host_line("/etc/machine-id", machine, sizeof(machine));
-        host_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
-        (void) snprintf(words[n++], WORD, "/probe");
-        (void) snprintf(words[n++], WORD, "file=%s", c->file);
-        (void) snprintf(words[n++], WORD, "abstract=%s", c->abstract);
-        (void) snprintf(words[n++], WORD, "path_socket=%s", c->socket);
-        (void) snprintf(words[n++], WORD, "port=%d", c->port);
-        (void) snprintf(words[n++], WORD, "pid=%d", (int) c->pid);
-        (void) snprintf(words[n++], WORD, "hostname=%s", host);
-        (void) snprintf(words[n++], WORD, "machine_id=%.38s", machine);
-        (void) snprintf(words[n++], WORD, "boot_id=%.38s", boot);
-        if (groups) {
-                (void) snprintf(words[n++], WORD, "-g");
-                (void) snprintf(words[n++], WORD, "%.10s", groups);
-        }
-        for (size_t i = 0; i < n; i++)
-                argv[i] = words[i];
-        argv[n] = NULL;
-}
-
-/* In the child: standard output is the pipe, standard input is empty; errors go where ours go. */
-static _Noreturn void attack(const struct run_options *given, const struct canary *c, int out_fd) {
-        static char words[WORDS][WORD];
-        static struct run_result res;
-        static const char *const env[] = { "PATH=/usr/bin:/bin", "HOME=/home/user", NULL };
-        const char *argv[WORDS];
-        struct run_options o = *given;
-        struct policy_mount *m = &o.policy->mounts[o.policy->n_mounts];
-        struct err err = { 0 };
-
-        words_fill(c, c->groups, words, argv);
-        o.argv = argv;
-        o.env = env;
-        o.cwd = "/";
-        o.no_stdin = o.quiet = true;
-        *m = (struct policy_mount){ .target = "/probe", .writable = false };
-        (void) str_copy(m->source, sizeof(m->source), c->probe);
-        o.policy->n_mounts++;
-        if (dup2(out_fd, STDOUT_FILENO) < 0 || run_command(&o, &res, &err) < 0) {
-                (void) dprintf(STDERR_FILENO, "gabion: prove: %s\n", err.msg);
-                _exit(1);
-        }
-        _exit(res.reason == RUN_EXITED && res.exit_code == 0 ? 0 : 2);
-}
-
-static int read_all(int fd, struct prove_report *r, struct err *err) {
-        int n = fd_read_upto(fd, r->output, sizeof(r->output));
-
-        if (n < 0)
-                return err_set(err, n, ERR_PEER, "the probe's output cannot be read: %s", strerror(-n));
-        if (prove_parse(r, (size_t) n) < 0)
-                return err_set(err, -EBADMSG, ERR_PEER, "the probe did not finish: its output is not whole (%d bytes)",
-                               n);
-        return 0;
-}
-
-/* Words of a command line, split at blanks: {probe} is the program, {args} its arguments, {} both. */
-static int wrap_words(char *command, const char *const *probe_argv, const char *ret[WRAP_WORDS]) {
-        bool placed = false;
-        size_t n = 0;
-
-        for (char *w = command, *end; *(w += strspn(w, " ")); w = end) {
-                bool both, args;
-
-                end = w + strcspn(w, " ");
-                if (*end)
-                        *end++ = '\0';
-                both = str_eq(w, "{}");
-                args = str_eq(w, "{args}");
-                if (both || args)
-                        for (size_t i = both ? 0 : 1; probe_argv[i] && n < WRAP_WORDS - 1; i++)
-                                ret[n++] = probe_argv[i];
-                else if (n < WRAP_WORDS - 1)
-                        ret[n++] = str_eq(w, "{probe}") ? probe_argv[0] : w;
-                placed |= both || args;
-        }
-        for (size_t i = 0; !placed && probe_argv[i] && n < WRAP_WORDS - 1; i++)
-                ret[n++] = probe_argv[i];
-        ret[n] = NULL;
-        return n < WRAP_WORDS - 1 && n > 0 ? 0 : -E2BIG;
-}
-
-static _Noreturn void attack_other(const char *command, const struct canary *c, int out_fd) {
-        static char words[WORDS][WORD], text[WRAP_TEXT];
-        const char *argv[WORDS], *all[WRAP_WORDS];
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-        words_fill(c, c->groups, words, argv);
-        argv[0] = c->probe;
-        if (str_copy(text, sizeof(text), command) < 0 || wrap_words(text, argv, all) < 0 ||
-            dup2(null, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
-                _exit(1);
-        (void) setpgid(0, 0);
-        (void) alarm(WRAP_SECONDS);
-        (void) execvp(all[0], (char *const *) (uintptr_t) all);
-        _exit(1);
-}
-
-/* command: NULL for our own sandbox. */
-static int attack_and_read(const struct run_options *o, const char *command, const struct canary *c,
-                           struct prove_report *r, struct err *err) {
-        int fds[2], status = 0, result;
-        pid_t pid;
-
-        if (pipe2(fds, O_CLOEXEC) < 0)
-                return err_set(err, -errno, ERR_INTERNAL, "prove: pipe: %s", strerror(errno));
-        pid = fork();
-        if (pid == 0) /* careless inheritance would carry it in; the probe looks for such names */
-                (void) setenv("GABION_CANARY_SECRET", c->text, 1);
-        if (pid == 0 && command)
-                attack_other(command, c, fds[1]);
-        if (pid == 0 && o)
-                attack(o, c, fds[1]);
-        (void) close(fds[1]);
-        result = pid < 0 ? err_set(err, -errno, ERR_INTERNAL, "prove: fork: %s", strerror(errno))
-                         : read_all(fds[0], r, err);
-        (void) close(fds[0]);
-        if (command && pid > 0)
-                (void) kill(-pid, SIGKILL); /* what another sandbox left behind of itself */
-        while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-                ;
-        if (!command && WIFEXITED(status) && WEXITSTATUS(status) == 1)
-                return err_set(err, -ECANCELED, ERR_DENIED, "no sandbox could be started to attack (see above)");
-        return result;
-}
-
-/* Plants, attacks, looks, removes. */
-static int prove_one(const struct run_options *options, const char *command, const char *groups,
-                     struct prove_report *ret, struct err *err) {
-        struct canary c;
+static void facts_fill(struct prove_report *r) {
         struct utsname uts;
+
+        clock_rfc3339(r->time);
+        (void) uname(&uts);
+        (void) snprintf(r->kernel, sizeof(r->kernel), "%.60s", uts.release);
+        (void) snprintf(r->machine, sizeof(r->machine), "%.15s", uts.machine);
+        (void) snprintf(r->version, sizeof(r->version), "%s", PROVE_VERSION);
+        build_id(r->build);
+        r->rootless = geteuid() != 0;
+        hash_text(r->probe, gabion_probe_image, gabion_probe_image_size);
+        dangerous_exist(r->call_exists);
+}
+
+/* Is a control group of our sandbox still there? Its name is in the statement. */
+static bool has_group(const struct prove_report *r) {
+        CLEANUP(json_freep) struct json *doc = NULL;
+        struct cgroup_host *host = NULL;
+        struct err err = { 0 };
+        const char *name, *parent;
+        bool found = false;
+
+        if (json_parse("evidence", r->evidence, strlen(r->evidence), &doc, &err) < 0)
+                return false;
+        name = json_get_str(json_get(json_get(doc, "limits"), "cgroup"), "name");
+        if (!name || cgroup_host_find(&host, &err) < 0)
+                return false;
+        for (size_t i = 0; (parent = cgroup_parent(host, i)); i++) {
+                char path[512];
+
+                (void) snprintf(path, sizeof(path), "%.400s/%.100s", parent, name);
+                found |= parent[0] && access(path, F_OK) == 0;
+        }
+        (void) cgroup_host_free(host);
+        return found;
+}
+
+static void own_check(const struct attack_outcome *outcome, struct prove_report *r) {
+        check_add(r, "every control was read back as planned", !outcome->mismatch[0], outcome->mismatch);
+        check_add(r, "no control group of the sandbox is left", !has_group(r), NULL);
+}
+
+/* Plants, looks, attacks, looks again, removes. */
+static int prove_one(const struct attack *a, const char *groups, struct prove_report *ret, struct err *err) {
+        struct canary c;
+        struct outside before;
+        struct attack_outcome *outcome =
+                mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         uint64_t start = clock_mono_ns();
+        char note[64];
+        size_t left;
         int r;
 
-        clock_rfc3339(ret->time);
-        (void) uname(&uts);
-        (void) snprintf(ret->kernel, sizeof(ret->kernel), "%.60s", uts.release);
-        (void) snprintf(ret->machine, sizeof(ret->machine), "%.15s", uts.machine);
-        ret->rootless = geteuid() != 0;
-        hash_text(ret->probe, gabion_probe_image, gabion_probe_image_size);
+        if (outcome == MAP_FAILED)
+                return err_set(err, -errno, ERR_INTERNAL, "prove: memory: %s", strerror(errno));
+        facts_fill(ret);
+        outside_look(&before);
         r = canary_plant(&c, err);
         c.groups = groups;
         if (r == 0)
                 r = probe_write(c.probe, err);
         if (r == 0)
-                r = attack_and_read(options, command, &c, ret, err);
-        if (r == 0)
+                r = attack_make(a, &c, outcome, ret, err);
+        if (r == 0) {
                 canary_check(&c, ret);
+                outside_check(&before, ret);
+                left = observe_left(c.name, &ret->posture);
+                (void) snprintf(note, sizeof(note), "%zu left", left);
+                check_add(ret, "no process of the sandbox is left", left == 0, left ? note : NULL);
+                if (!a->command)
+                        own_check(outcome, ret);
+        }
         canary_remove(&c);
+        outside_restore(&before);
+        outside_done(&before);
+        (void) munmap(outcome, sizeof(*outcome));
         ret->seconds = (double) (clock_mono_ns() - start) / 1e9;
         return r;
 }
 
 int prove_run(const struct run_options *options, const char *groups, struct prove_report *ret, struct err *err) {
+        const struct attack a = { .options = options };
         int r;
 
         memset(ret, 0, sizeof(*ret));
@@ -209,11 +120,17 @@ int prove_run(const struct run_options *options, const char *groups, struct prov
                 return r;
         if (options->policy->n_mounts == POLICY_MOUNTS)
                 return err_set(err, -E2BIG, ERR_LIMIT, "prove: the policy must leave one mount free for the probe");
-        return prove_one(options, NULL, groups, ret, err);
+        return prove_one(&a, groups, ret, err);
 }
 
-int prove_wrap(const char *name, const char *command, const char *groups, struct prove_report *ret, struct err *err) {
+int prove_other(const char *name, const char *command, bool bundle, const char *groups, struct prove_report *ret,
+                struct err *err) {
+        const struct attack a = { .command = command, .bundle = bundle };
+
         memset(ret, 0, sizeof(*ret));
         (void) snprintf(ret->subject, sizeof(ret->subject), "%.31s", name);
-        return prove_one(NULL, command, groups, ret, err);
+        if (str_copy(ret->command, sizeof(ret->command), command) < 0)
+                return err_set(err, -E2BIG, ERR_INVALID, "the command is too long");
+        ret->config = strstr(command, "--bundle {bundle}") ? bundle_config() : NULL;
+        return prove_one(&a, groups, ret, err);
 }

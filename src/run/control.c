@@ -61,7 +61,7 @@ static int on_denials(struct ipc_call *call, struct err *err) {
 
         if (r == 0)
                 r = json_text(doc, false, &text, err);
-        return r < 0 ? r : reply_blob(call, text, err);
+        return r < 0 || !text ? r : reply_blob(call, text, err);
 }
 
 static int on_socket(struct ipc_call *call, struct err *err) {
@@ -97,13 +97,16 @@ static const struct ipc_op ops[CONTROL_OPS] = {
         [CONTROL_VERDICT] = { "verdict", on_verdict, BIT(0), CONTROL_WHAT + 2, 0, false },
 };
 
+void control_none(struct control *c) {
+        *c = (struct control){ .listen_fd = -1 };
+        for (size_t i = 0; i < CONTROL_PEERS; i++)
+                c->peers[i].fd = -1;
+}
+
 int control_open(struct control *c, struct loop *l, struct err *err) {
         char path[SANDBOX_PATH];
         int r;
 
-        *c = (struct control){ .listen_fd = -1 };
-        for (size_t i = 0; i < CONTROL_PEERS; i++)
-                c->peers[i].fd = -1;
         if (!l->net->egress)
                 return 0;
         r = sandbox_announce(l->sb, path, err);

@@ -31,9 +31,12 @@ struct control {
         } peers[CONTROL_PEERS];
 };
 
+/* Nobody listens: what a new one is. */
+void control_none(struct control *c);
 /* Listens, if the run has a network. */
 int control_open(struct control *c, struct loop *l, struct err *err);
 /* For a poll loop: fills CONTROL_FDS entries; and serves what is readable. */
 void control_poll(const struct control *c, struct pollfd p[CONTROL_FDS]);
 void control_serve(struct control *c, const struct pollfd p[CONTROL_FDS]);
+/* Safe to call twice. */
 void control_close(struct control *c);

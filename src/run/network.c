@@ -57,13 +57,23 @@ static void what_of(const struct json *record, char dst[NETWORK_WHAT]) {
                 (void) snprintf(dst, NETWORK_WHAT, "%.280s:%d", what, port);
 }
 
-static void denial_take(struct network *n, const struct json *record, const char *what) {
-        const char *code = json_get_str(record, "code"), *rule = json_get_str(record, "rule");
-        const char *event = json_get_str(record, "event");
-        int64_t count = json_get_int(record, "count", 1);
+static void take(char *dst, size_t cap, const struct json *record, const char *key, const char *otherwise) {
+        const char *s = json_get_str(record, key);
 
-        denial_record(n->loop, event ? event : "evt_unknown", code ? code : "net.denied", rule ? rule : "default", what,
-                      hint_of(code ? code : ""), count > 0 ? (unsigned) count : 1);
+        (void) snprintf(dst, cap, "%s", s ? s : otherwise);
+}
+
+static void denial_take(struct network *n, const struct json *record, const char *what) {
+        int64_t count = json_get_int(record, "count", 1);
+        struct run_denial d = { .hint = NULL };
+
+        take(d.event, sizeof(d.event), record, "event", "evt_unknown");
+        take(d.code, sizeof(d.code), record, "code", "net.denied");
+        take(d.rule, sizeof(d.rule), record, "rule", "default");
+        take(d.policy, sizeof(d.policy), record, "policy", "");
+        (void) snprintf(d.what, sizeof(d.what), "%.95s", what);
+        d.hint = hint_of(d.code);
+        denial_record(n->loop, &d, count > 0 && count < INT32_MAX ? (unsigned) count : 1);
 }
 
 /* True if the user made this attempt himself, a moment ago. */

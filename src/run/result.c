@@ -18,44 +18,42 @@ static void printable(char *s) {
                         *s = '?';
 }
 
-static void put(char *dst, size_t cap, const char *text) {
-        (void) snprintf(dst, cap, "%s", text);
-        printable(dst);
-}
-
-void denial_record(struct loop *l, const char *event, const char *code, const char *rule, const char *what,
-                   const char *hint, unsigned count) {
+void denial_record(struct loop *l, const struct run_denial *from, unsigned times) {
         struct run_result *r = l->result;
         struct run_denial *d;
         char text[480];
         int n;
 
         if (r->n_denials == RUN_DENIALS) {
-                r->denials_suppressed += count;
+                r->denials_suppressed += times;
                 return;
         }
         d = &r->denials[r->n_denials++];
-        d->hint = hint;
-        put(d->event, sizeof(d->event), event);
-        put(d->code, sizeof(d->code), code);
-        put(d->rule, sizeof(d->rule), rule);
-        put(d->what, sizeof(d->what), what);
+        *d = *from;
+        printable(d->event);
+        printable(d->code);
+        printable(d->rule);
+        printable(d->what);
+        printable(d->policy);
         clock_rfc3339(d->time);
-        r->denials_suppressed += count - 1;
+        r->denials_suppressed += times - 1;
         if (l->o->quiet)
                 return;
-        n = snprintf(text, sizeof(text), "gabion: denied %s: %s; %s (%s)%s\n", d->code, d->what, hint, d->event,
+        n = snprintf(text, sizeof(text), "gabion: denied %s: %s; %s (%s)%s\n", d->code, d->what, d->hint, d->event,
                      l->raw ? "\r" : "");
         (void) fd_write_all(STDERR_FILENO, text, (size_t) n);
 }
 
 void denial_add(struct loop *l, const char *code, const char *rule, const char *what, const char *hint) {
-        char event[RUN_EVENT_TEXT] = "evt_";
+        struct run_denial d = { .event = "evt_", .hint = hint };
 
-        if (id_new(event + 4) < 0)
+        (void) snprintf(d.code, sizeof(d.code), "%s", code);
+        (void) snprintf(d.rule, sizeof(d.rule), "%s", rule);
+        (void) snprintf(d.what, sizeof(d.what), "%s", what);
+        if (id_new(d.event + 4) < 0)
                 l->result->denials_suppressed++;
         else
-                denial_record(l, event, code, rule, what, hint, 1);
+                denial_record(l, &d, 1);
 }
 
 const char *run_reason_name(enum run_reason r) {
@@ -89,7 +87,7 @@ static struct json *denial_json(const struct run_denial *d, const char *policy) 
         json_set_str(o, "code", d->code);
         json_set_str(o, "what", d->what);
         json_set_str(o, "rule", d->rule);
-        json_set_str(o, "policy", policy[0] ? policy : NULL);
+        json_set_str(o, "policy", d->policy[0] ? d->policy : policy[0] ? policy : NULL);
         json_set_str(o, "hint", d->hint);
         return o;
 }

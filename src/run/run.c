@@ -149,47 +149,59 @@ static void exit_code_set(struct run_result *res) {
                 res->exit_code = codes[res->reason];
 }
 
-static int serve(const struct run_options *o, const struct plan *plan, struct sandbox *sb, struct network *net,
-                 int signal_fd, int evidence_fd, struct run_result *ret, struct err *err) {
+/* The twin may go on after a failed read-back, to see what an attack makes of it; the product never does. */
+static int twin_goes_on(const struct run_options *o, int r, struct run_result *ret, const struct err *err) {
+        if (!o->unchecked || !sandbox_is_twin())
+                return r;
+        (void) dprintf(STDERR_FILENO, "gabion: %s; the twin goes on\n", err->msg);
+        if (!ret->mismatch[0]) /* the first one has stopped the reading, so a second may only follow from it */
+                (void) snprintf(ret->mismatch, sizeof(ret->mismatch), "%.220s", err->msg);
+        return 0;
+}
+
+/* From a started sandbox to the release of its command: everything is read back, and the network is tried. */
+static int release(struct loop *l, int evidence_fd, struct err *err) {
         static struct evidence ev; /* large; one sandbox per process */
-        struct loop l = { .o = o, .plan = plan, .sb = sb, .result = ret, .net = net, .signal_fd = signal_fd };
-        int r = network_add(net, plan, sb, err);
+        const struct run_options *o = l->o;
+        const struct plan *plan = l->plan;
+        struct sandbox *sb = l->sb;
+        int r = network_add(l->net, plan, sb, err);
 
         if (r == 0)
                 r = evidence_read_early(plan, sb, &ev, err);
         if (r == 0)
                 r = evidence_canary(plan, sb, &ev, err);
-
-        if (r == 0 || (o->unchecked && sandbox_is_twin()))
+        if (r < 0)
+                r = twin_goes_on(o, r, l->result, err);
+        if (r == 0)
                 r = sandbox_wait(sb, err);
         if (r == 0)
                 r = evidence_read(plan, sb, &ev, err);
-        if (r < 0 && sb->pair_fd >= 0 && o->unchecked && sandbox_is_twin()) {
-                (void) dprintf(STDERR_FILENO, "gabion: %s; the twin goes on\n", err->msg);
-                r = 0;
-        }
+        if (r < 0 && sb->pair_fd >= 0)
+                r = twin_goes_on(o, r, l->result, err);
         if (r == 0)
-                r = evidence_give(o, plan, sb, &ev, evidence_fd, ret, err);
+                r = network_release(l->net, l, err);
         if (r == 0)
-                r = network_release(net, &l, err);
+                r = evidence_give(o, plan, sb, &ev, evidence_fd, l->result, err);
         if (r == 0)
-                r = control_open(&l.control, &l, err);
-        if (r == 0)
-                r = sandbox_release(sb, err);
-        if (r < 0)
-                return r;
-        (void) sandbox_sweep(sb); /* others' leftovers, while the command starts */
-        l.raw = o->tty && tty_raw();
-        r = loop_run(&l, err);
-        control_close(&l.control);
-        network_end(net);
-        judge(&l);
-        if (l.raw)
+                r = control_open(&l->control, l, err);
+        return r < 0 ? r : sandbox_release(sb, err);
+}
+
+static int serve(struct loop *l, struct err *err) {
+        int r;
+
+        (void) sandbox_sweep(l->sb); /* others' leftovers, while the command starts */
+        l->raw = l->o->tty && tty_raw();
+        r = loop_run(l, err);
+        network_end(l->net);
+        judge(l);
+        if (l->raw)
                 tty_restore();
-        if (ret->reason == RUN_LOST && r == 0)
+        if (l->result->reason == RUN_LOST && r == 0)
                 (void) dprintf(STDERR_FILENO, "gabion: sandbox %s is lost: its agent was killed from outside\n",
-                               sb->id);
-        exit_code_set(ret);
+                               l->sb->id);
+        exit_code_set(l->result);
         return r;
 }
 
@@ -206,10 +218,12 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
         static struct plan plan;
         static struct sandbox sb;
         struct network net;
+        struct loop l;
         struct sandbox_request req = {
                 .argv = o->argv,
                 .tty = o->tty,
                 .no_stdin = o->no_stdin,
+                .counted = o->want_details,
                 .output_credit = OUTPUT_CREDIT,
                 .agent = o->agent,
                 .agent_bytes = o->agent_bytes,
@@ -224,7 +238,7 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
         memset(ret, 0, offsetof(struct run_result, denials));
         ret->n_denials = 0;
         ret->denials_suppressed = 0;
-        ret->policy[0] = ret->evidence[0] = '\0';
+        ret->policy[0] = ret->evidence[0] = ret->mismatch[0] = '\0';
         r = sandbox_enter(&rootless, err);
         if (r < 0)
                 return r;
@@ -249,8 +263,13 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
         req.envp = certificates_env(&plan, o->env);
         r = sandbox_start(&plan, &req, &sb, err);
         (void) memcpy(ret->sandbox, sb.id, sizeof(ret->sandbox));
+        l = (struct loop){ .o = o, .plan = &plan, .sb = &sb, .result = ret, .net = &net, .signal_fd = signal_fd };
+        control_none(&l.control);
         if (r == 0)
-                r = serve(o, &plan, &sb, &net, signal_fd, evidence_fd, ret, err);
+                r = release(&l, evidence_fd, err);
+        if (r == 0)
+                r = serve(&l, err);
+        control_close(&l.control);
         network_end(&net);
         if (sandbox_end(&sb, &end) < 0 && r == 0) {
                 *err = end;

@@ -69,6 +69,7 @@ enum run_reason {
 struct run_denial {
         char event[RUN_EVENT_TEXT], time[CLOCK_TEXT];
         char code[48], rule[64], what[96];
+        char policy[HASH_TEXT]; /* under which it was refused; "": the one of the start */
         const char *hint;
 };
 
@@ -86,6 +87,7 @@ struct run_result {
         size_t n_denials;
         unsigned denials_suppressed;
         char policy[HASH_TEXT], evidence[HASH_TEXT]; /* "" unless asked for */
+        char mismatch[224];                          /* the twin only: the control that was not as planned */
 };
 
 /* Runs to the end. Negative when Gabion itself failed (nothing of the command may have happened, or it was ended);

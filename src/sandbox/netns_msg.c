@@ -52,7 +52,7 @@ static void address_add(struct nl *n, const struct plan_net_address *a) {
         nl_put(n, IFA_ADDRESS, bytes, len);
 }
 
-/* Table local, and no other: elsewhere the kernel would drop its own resets (docs/decisions/009). */
+/* Table local, and no other: elsewhere the kernel would drop its own resets (docs/decisions/014). */
 static void route_add(struct nl *n, uint8_t family, const struct plan_net_address *source) {
         const struct rtmsg head = {
                 .rtm_family = (uint8_t) family_of(family),

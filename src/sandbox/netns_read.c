@@ -48,6 +48,7 @@ static int next(struct comparison *c, void *head, size_t n_head, struct nl_bytes
         uint16_t type;
         int r = nl_next_message(&c->left, &type, ret);
 
+        memset(head, 0, n_head);
         if (r <= 0)
                 return r == 0 ? 0 : differs(c, "the kernel's answer is malformed");
         if (ret->n < n_head)

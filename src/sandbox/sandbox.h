@@ -18,58 +18,10 @@
 #include "cgroup/cgroup.h"
 #include "plan/plan.h"
 #include "sandbox/net.h"
+#include "sandbox/weaken.h"
 
 struct err;
 
-/*
- * Test hook: each value leaves one control out, to show that the read-back notices. Only the twin binary built with
- * GABION_WEAKEN honours it; in the product the tests of it compile to nothing.
- */
-enum sandbox_weaken {
-        WEAKEN_NONE,
-        WEAKEN_NET,
-        WEAKEN_IPC,
-        WEAKEN_UTS,
-        WEAKEN_CGROUP_NS,
-        WEAKEN_TIME,
-        WEAKEN_PID,
-        WEAKEN_UID_MAP,
-        WEAKEN_GID_MAP,
-        WEAKEN_ROOT_RW,
-        WEAKEN_USR_RW,
-        WEAKEN_SHARED,
-        WEAKEN_MASK,
-        WEAKEN_EXTRA_MOUNT,
-        WEAKEN_MEMORY,
-        WEAKEN_PIDS,
-        WEAKEN_CPU,
-        WEAKEN_IO,
-        WEAKEN_TASKS,
-        WEAKEN_CAPS,
-        WEAKEN_NNP,
-        WEAKEN_SECCOMP,
-        WEAKEN_SECCOMP_OTHER,
-        WEAKEN_LANDLOCK,
-        WEAKEN_SCOPE,
-        WEAKEN_SECUREBITS,
-        WEAKEN_RLIMIT,
-        WEAKEN_IDS,
-        WEAKEN_FDS,
-        WEAKEN_AGENT_ENV,
-        WEAKEN_AGENT_CAPS,
-        WEAKEN_OOM_SCORE,
-        WEAKEN_TMPFS_SIZE,
-        WEAKEN_NET_LINK,
-        WEAKEN_NET_ADDRESS,
-        WEAKEN_NET_ROUTE,
-        WEAKEN_NET_ANYIP,
-        WEAKEN_NET_RULES,
-        WEAKEN_NET_RULE,
-        WEAKEN_NET_CHAIN,
-        WEAKEN_NET_LISTENER,
-        WEAKEN_NET_CANARY,
-        WEAKEN_COUNT
-};
 /* True in the twin only: there a caller may go on after a failed read-back, to see what an attack makes of it. */
 bool sandbox_is_twin(void);
 /* By name ("net", "seccomp", ...); WEAKEN_NONE if unknown. */
@@ -79,6 +31,7 @@ struct sandbox_request {
         const char *const *argv, *const *envp; /* NULL-terminated */
         const char *cwd;
         bool tty, no_stdin;
+        bool counted; /* processor time will be asked for */
         uint16_t rows, columns;
         uint32_t output_credit;
         struct netns *net; /* taken from a pool; NULL: it is made now, if the plan has a network */

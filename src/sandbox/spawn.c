@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "base/err.h"
@@ -94,12 +95,12 @@ static int agent_make(const struct sandbox_request *req, struct err *err) {
         return 0;
 }
 
-static int groups_open(struct sandbox *sb, struct err *err) {
+static int groups_open(struct sandbox *sb, bool counted, struct err *err) {
         char name[CGROUP_NAME];
         int r;
 
         slot_name(name, sb->slot);
-        r = cgroup_make_first(sb->cgroup_host, name, &sb->cgroup, err);
+        r = cgroup_make_first(sb->cgroup_host, name, counted, &sb->cgroup, err);
         if (r == -EEXIST) {
                 /* Left behind by a supervisor and janitor that were both killed; the slot is ours, so is this. */
                 r = cgroup_open(sb->cgroup_host, name, &sb->cgroup, err);
@@ -108,7 +109,7 @@ static int groups_open(struct sandbox *sb, struct err *err) {
                 if (r == 0)
                         r = cgroup_remove(&sb->cgroup, err);
                 if (r == 0)
-                        r = cgroup_make_first(sb->cgroup_host, name, &sb->cgroup, err);
+                        r = cgroup_make_first(sb->cgroup_host, name, counted, &sb->cgroup, err);
         }
         if (r == 0)
                 sb->has_cgroup = true;
@@ -141,6 +142,8 @@ static int groups_limit(struct sandbox *sb, const struct plan *plan, struct chil
         r = cgroup_make_rest(&sb->cgroup, err);
         if (r == 0)
                 r = cgroup_limit(&sb->cgroup, &set, err);
+        if (r == 0 && sb->cgroup.v2_fd >= 0 && !c->born)
+                r = cgroup_join_late(&sb->cgroup, err);
         memcpy(c->tasks_fds, sb->cgroup.tasks_fds, sizeof(c->tasks_fds));
         c->n_tasks = sb->cgroup.n_tasks;
         return r;
@@ -161,6 +164,7 @@ static int child_clone(struct sandbox *sb, struct child *c, struct err *err) {
         if (sb->has_cgroup && sb->cgroup.v2_fd >= 0 && !WEAK(c, WEAKEN_TASKS)) {
                 args.flags |= SYS_CLONE_INTO_CGROUP;
                 args.cgroup = (uint64_t) sb->cgroup.v2_fd;
+                c->born = true;
         }
         if (WEAK(c, WEAKEN_PID))
                 args.flags &= ~(uint64_t) SYS_CLONE_NEWPID;
@@ -185,23 +189,18 @@ static void child_fill(const struct plan *plan, struct sandbox *sb, struct child
         c->n_time_offsets =
                 (size_t) snprintf(c->time_offsets, sizeof(c->time_offsets), "monotonic -%lld 0\nboottime -%lld 0\n",
                                   (long long) mono.tv_sec, (long long) boot.tv_sec);
-        c->user = sandbox_host_uid(sb, plan->uid);
         for (size_t i = 0; i < plan->n_mounts; i++)
                 c->piece_fds[i] = -1;
 }
 
-/* Everything the child waits for, in the order in which it needs it. */
+/* The second half of what the child waits for; the first is the root. */
 static int prepare(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct child *c,
                    struct err *err) {
         AUTO_FD int idmap = -1;
         int r = groups_limit(sb, plan, c, err);
 
-        if (r == 0)
-                r = root_make(plan, c, err);
         if (r < 0)
                 return r;
-        sb->root_fd = c->root_fd;
-        publish(c, STAGE_ROOT);
         c->userns_fd = r = idmap_sandbox(sb, c, err);
         if (r < 0)
                 return r;
@@ -288,7 +287,23 @@ static uint32_t controls(const struct plan *plan, const struct child *c) {
         return all;
 }
 
-/* Both frames are queued before the agent exists, so that it never waits for a round trip. */
+/* Test hook: one call with this first argument passes before the profile speaks. */
+static void filter_widen(struct seccomp_program *prog, uint32_t nr, uint32_t first) {
+        enum { LOAD = 0x20, JUMP_EQ = 0x15, RETURN = 0x06, AT_NR = 0, AT_FIRST = 16 };
+        static struct sys_bpf_insn wide[4096];
+        const struct sys_bpf_insn head[] = { { LOAD, 0, 0, AT_NR },
+                                             { JUMP_EQ, 0, 3, nr },
+                                             { LOAD, 0, 0, AT_FIRST },
+                                             { JUMP_EQ, 0, 1, first },
+                                             { RETURN, 0, 0, 0x7fff0000 } };
+
+        memcpy(wide, head, sizeof(head));
+        memcpy(wide + ARRAY_SIZE(head), prog->insns, prog->n * sizeof(wide[0]));
+        prog->insns = wide;
+        prog->n += ARRAY_SIZE(head);
+}
+
+/* Both frames are in the socket before the agent exists, so that it never waits for us. */
 static int frames_queue(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb,
                         const struct child *c, struct err *err) {
         static uint8_t frame[AP_FRAME_MAX];
@@ -310,6 +325,10 @@ static int frames_queue(const struct plan *plan, const struct sandbox_request *r
         };
 
         seccomp_program(WEAK(c, WEAKEN_SECCOMP_OTHER) ? SECCOMP_DEBUG : plan->profile, &prog);
+        if (WEAK(c, WEAKEN_FAMILY))
+                filter_widen(&prog, SYS_socket, AF_VSOCK);
+        if (WEAK(c, WEAKEN_USERNS))
+                filter_widen(&prog, SYS_unshare, SYS_CLONE_NEWUSER);
         s.filter = (const uint8_t *) prog.insns;
         s.n_filter = prog.n;
         for (size_t i = 0; i < plan->n_rlimits; i++)
@@ -327,7 +346,10 @@ static int frames_queue(const struct plan *plan, const struct sandbox_request *r
                 return err_set(err, -E2BIG, ERR_INVALID, "command: arguments and environment are larger than %d KiB",
                                AP_FRAME_MAX / 1024 - 16);
         buf_add(&sb->out, frame, w.len);
-        return sb->out.bad ? err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory") : 0;
+        if (sb->out.bad)
+                return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+        gate_flush(sb);
+        return 0;
 }
 
 /* A machine may offer no control groups to an ordinary user: the way out is named, and never taken by itself. */
@@ -337,24 +359,62 @@ static int groups_missing(struct err *err) {
         return err_set(err, e.code, e.kind, "limits: %.220s; or pass --limits=rlimit (weaker)", e.msg);
 }
 
+/* The place of the sandbox, and the process that cleans up after it: before anything is made that could stay. */
 static int claim(const struct plan *plan, struct sandbox *sb, struct child *c, struct err *err) {
-        int r;
+        int r = slot_claim(sb, enter_is_rootless(), err);
 
-        sb->proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        c->parent_pidfd = sys_pidfd_open(getpid());
-        if (sb->proc_fd < 0 || c->parent_pidfd < 0)
-                return oops(err, "opening /proc");
-        r = slot_claim(sb, enter_is_rootless(), err);
         if (r < 0)
                 return r;
         sb->uid_base = enter_is_rootless() ? 1 : SLOT_UID_FIRST + sb->slot * PLAN_IDS;
-        r = janitor_start(sb, c->parent_pidfd, err);
-        if (r < 0 || (plan->off & PLAN_OFF_CGROUP))
-                return r;
+        c->user = sandbox_host_uid(sb, plan->uid);
+        return janitor_start(sb, c, err);
+}
+
+static int groups_find(struct sandbox *sb, bool counted, struct err *err) {
+        int r;
+
         if (cgroup_host_find(&sb->cgroup_host, err) < 0)
                 return groups_missing(err);
         r = janitor_watch(sb, err);
-        return r < 0 ? r : groups_open(sb, err);
+        return r < 0 ? r : groups_open(sb, counted, err);
+}
+
+static int root_publish(const struct plan *plan, struct sandbox *sb, struct child *c, struct err *err) {
+        int r = root_make(plan, c, err);
+
+        if (r < 0)
+                return r;
+        sb->root_fd = c->root_fd;
+        publish(c, STAGE_ROOT);
+        return 0;
+}
+
+/*
+ * From nothing to a child that has all it needs. Where groups are joined later (v1) the child is started first, because
+ * its network namespace takes longest; into a v2 group it is born, so that the group must exist before.
+ */
+static int build(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct child *c,
+                 struct err *err) {
+        bool groups = !(plan->off & PLAN_OFF_CGROUP), late = groups && (req->counted || cgroup_is_by_birth());
+        int r = late ? 0 : child_clone(sb, c, err);
+
+        if (r == 0)
+                r = claim(plan, sb, c, err);
+        if (r == 0 && late)
+                r = groups_find(sb, req->counted, err);
+        if (r == 0 && late)
+                r = child_clone(sb, c, err);
+        if (r == 0)
+                r = root_publish(plan, sb, c, err);
+        if (r == 0 && groups && !late)
+                r = groups_find(sb, req->counted, err);
+        if (r == 0)
+                r = prepare(plan, req, sb, c, err);
+        if (r == 0)
+                r = oom_score(sb, c, err); /* inherited by the command, which the frames bring to life */
+        if (r == 0)
+                r = frames_queue(plan, req, sb, c, err);
+        return r < 0 ? r : network_up(sb, c, err);
 }
 
 int sandbox_start(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct err *err) {
@@ -376,19 +436,12 @@ int sandbox_start(const struct plan *plan, const struct sandbox_request *req, st
         if (r < 0)
                 return r;
         sb->user_is_caller = enter_is_rootless() && plan->policy->n_mounts > 0 && plan->uid == PLAN_USER;
-        r = claim(plan, sb, c, err);
-        if (r < 0)
-                return r;
+        sb->proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        c->parent_pidfd = sys_pidfd_open(getpid());
+        if (sb->proc_fd < 0 || c->parent_pidfd < 0)
+                return oops(err, "opening /proc");
         child_fill(plan, sb, c);
-        r = child_clone(sb, c, err);
-        if (r == 0)
-                r = prepare(plan, req, sb, c, err);
-        if (r == 0)
-                r = frames_queue(plan, req, sb, c, err);
-        if (r == 0)
-                r = oom_score(sb, c, err);
-        if (r == 0)
-                r = network_up(sb, c, err);
+        r = build(plan, req, sb, c, err);
         if (r < 0) {
                 publish(c, STAGE_GIVE_UP);
                 if (c->failed && c->code != -ECANCELED)

@@ -7,7 +7,7 @@ from harness import GABION_WEAK, ROOT, gabion
 
 SOURCE = (ROOT / "src/sandbox/weaken.c").read_text()
 NAMES = re.findall(r'\[WEAKEN_\w+\] = "([a-z0-9-]+)"', SOURCE)
-DECLARED = re.findall(r"^\s+(WEAKEN_\w+),$", (ROOT / "src/sandbox/sandbox.h").read_text(), re.M)
+DECLARED = re.findall(r"^\s+(WEAKEN_\w+),$", (ROOT / "src/sandbox/weaken.h").read_text(), re.M)
 
 # What the one line must name. Everything that is not here must say "control ... is not in force".
 NAMED = {
@@ -21,6 +21,7 @@ NAMED = {
     "gid-map": "gid map is not in force",
     "root-rw": "mount is not in force: / is rw",
     "usr-rw": "mount is not in force: /usr is rw",
+    "dev-rw": "mount is not in force: /dev is rw",
     "shared": "mount is not in force: /usr propagates",
     "mask": "proc mask is not in force",
     "extra-mount": "mount is not in force: .* is not in the plan",
@@ -35,6 +36,8 @@ NAMED = {
     "nnp": "(no_new_privs is not in force|landlock: Operation not permitted)",
     "seccomp": "seccomp is not in force: mode 0",
     "seccomp-other": "seccomp is not in force: the loaded filter is another",
+    "family": "seccomp is not in force: the loaded filter is another",
+    "userns": "seccomp is not in force: the loaded filter is another",
     "landlock": "landlock is not in force",
     "scope": "landlock scope is not in force",
     "securebits": "securebits is not in force",
@@ -45,6 +48,8 @@ NAMED = {
     "agent-caps": "agent capabilities is not in force",
     "oom-score": "oom score is not in force",
     "tmpfs-size": "disk limit is not in force",
+    "terminals": "terminal limit is not in force",
+    "user-namespaces": "max_user_namespaces is not in force",
     # These are controls of sandboxes with a network.
     "net-link": "network is not in force: there is an interface 'extra'",
     "net-address": "network addresses is not in force: there is an address 10.200.0.77/32",

@@ -21,6 +21,9 @@ def test_a_policy_can_be_changed_while_the_command_runs(web, log, tmp_path):
         result = gabion("policy", "update", name, other)
         assert result.code == 0 and "sha256:" in result.out, result
         assert fetch(p) == "gaierror"
+        shown = json.loads(gabion("policy", "show", name).out)
+        assert shown["policy"]["network"]["allow"] == [{"host": "other.example", "ports": [80, 443]}]
+        assert [(d["what"], d["policy"]) for d in shown["denials"]] == [(NAME, shown["policy_hash"])]
         assert gabion("policy", "update", name, back).code == 0
         assert fetch(p) == "200"
         assert gabion("policy", "update", name, tmp_path / "none.yaml").code == 125

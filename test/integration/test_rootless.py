@@ -233,3 +233,15 @@ def test_a_running_sandbox_can_be_spoken_to(place, web):
             assert harness.until(lambda: harness.find_below(p.pid, "gabion-egress") != egress, 10)
         finally:
             p.kill()
+
+
+def test_a_proof_by_an_ordinary_user(place):
+    """Without control groups, so without group I. Namespaces come from the statement: the kernel shows them to the owner."""
+    result = as_user(place, NAME, "prove", "--limits", "rlimit", "--groups", "ABCDEFGHJ", "--json")
+    assert result.code == 0, result
+    report = json.loads(result.out)
+    assert report["passed"] and report["rootless"] and report["dangerous_calls"]["reached"] <= 5
+    assert report["aisi"]["host"]["level"] == "H1" and report["aisi"]["network"]["level"] == "N2"
+    posture = report["posture"]
+    assert posture["seen"] and posture["CapBnd"] == "0" * 16 and posture["Seccomp"] == 2
+    assert posture["uid"] == int(ids(NAME)[0])  # the probe is a mount, so the user inside is the caller

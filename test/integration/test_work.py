@@ -46,6 +46,28 @@ def test_python_venv():
                    "python -c 'import sys; print(sys.prefix)'", timeout=60), "/tmp/v")
 
 
+def test_python_multiprocessing_by_spawn():
+    """A fresh interpreter for each worker, semaphores and shared memory in /dev/shm."""
+    assert_done(sh("""cat > ~/m.py <<'EOF'
+import multiprocessing as m
+from multiprocessing import shared_memory
+def f(x): return x * x
+if __name__ == "__main__":
+    with m.get_context("spawn").Pool(2) as p: print(sum(p.map(f, range(100))))
+    s = shared_memory.SharedMemory(create=True, size=64); s.buf[0] = 7; print(s.buf[0]); s.close(); s.unlink()
+EOF
+/usr/bin/python3 ~/m.py""", timeout=60), "328350", "7")
+
+
+def test_python_venv_with_pip():
+    """ensurepip unpacks the wheels that come with Python; no network is needed."""
+    needs("python3")
+    result = sh("cd ~ && /usr/bin/python3 -m venv v && v/bin/pip --version | cut -d' ' -f1", timeout=120)
+    if "ensurepip is not available" in result.out + result.err:
+        pytest.skip("python3-venv is not installed")
+    assert_done(result, "pip")
+
+
 def test_python_sqlite():
     assert_done(python("""
         import sqlite3
@@ -186,6 +208,29 @@ def test_reading_a_gibibyte(tmp_path):
     result = run("-v", f"{big}:/mnt/big:ro", "--", "wc", "-c", "/mnt/big")
     assert_done(result, f"{1 << 30} /mnt/big")
     assert_done(sh("cat /mnt/big | tail -c +1073741824 | wc -c", "-v", f"{big}:/mnt/big:ro", timeout=60), "1")
+
+
+def test_sqlite_shell():
+    needs("sqlite3")
+    assert_done(sh("sqlite3 x.db 'pragma journal_mode=wal; create table t(i); insert into t values (42);' && "
+                   "sqlite3 x.db 'select i from t; pragma integrity_check'"), "wal", "42", "ok")
+
+
+DEB = """
+mkdir -p p/DEBIAN p/usr/share/doc/p && seq 2000 > p/usr/share/doc/p/copyright && ln -s copyright p/usr/share/doc/p/link
+printf 'Package: p\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@b>\\nDescription: d\\n' > p/DEBIAN/control
+dpkg-deb --root-owner-group -Zxz -b p p.deb >/dev/null
+"""
+
+
+def test_a_debian_package_is_made_and_unpacked():
+    """The file work of apt-get download and dpkg: ar, tar with owners, xz, links, checksums."""
+    needs("dpkg-deb")
+    needs("ar")
+    result = sh("set -e\ncd /tmp\n" + DEB + "ar t p.deb\nar p p.deb data.tar.xz | xz -dc | tar tf - | wc -l\n"
+                "dpkg-deb -x p.deb out && dpkg-deb -f p.deb Version && tail -1 out/usr/share/doc/p/link\n"
+                "sha256sum p.deb | wc -c\n", timeout=60)
+    assert_done(result, "debian-binary", "control.tar.xz", "data.tar.xz", "7", "1", "2000", "72")
 
 
 def test_archives_and_pipes():

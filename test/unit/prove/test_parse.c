@@ -60,13 +60,61 @@ static void cut_or_forged_reports_are_refused(void **state) {
                 assert_int_equal(parse(bad[i]), -EBADMSG);
 }
 
+static void an_announced_attempt_must_be_the_next_one(void **state) {
+        (void) state;
+        assert_int_equal(parse(HEAD ROW("A01", "crit", "started") ROW("A01", "crit", "stopped") "end 1\n"), 0);
+        assert_int_equal(r.n_attempts, 1);
+        assert_int_equal(r.attempts[0].verdict, PROVE_STOPPED);
+        assert_int_equal(parse(HEAD ROW("A01", "crit", "started") ROW("A02", "crit", "stopped") "end 1\n"), -EBADMSG);
+        assert_int_equal(parse(HEAD ROW("A01", "crit", "started") ROW("A02", "crit", "started") "end 0\n"), -EBADMSG);
+        assert_int_equal(parse(HEAD ROW("A01", "crit", "started") "end 0\n"), -EBADMSG);
+}
+
+static void a_sandbox_that_died_stopped_the_attempt_under_way(void **state) {
+        static const char whole[] = HEAD ROW("A01", "crit", "stopped");
+        char text[512], id[PROVE_ID];
+        int n;
+
+        (void) state;
+        /* the last line is cut in the middle */
+        (void) snprintf(text, sizeof(text), "%s%s", whole, ROW("I01a", "high", "started") "I01a\thi");
+        n = prove_died(text, strlen(text), id);
+        assert_int_equal(n, strlen(whole) + strlen(ROW("I01a", "high", "started")));
+        assert_string_equal(id, "I01a");
+        (void) snprintf(text + n, sizeof(text) - (size_t) n, "%s", ROW("I02", "high", "reached") "end 3\n");
+        assert_int_equal(parse(text), 0);
+        assert_int_equal(r.attempts[1].verdict, PROVE_STOPPED);
+        assert_int_equal(r.attempts[2].verdict, PROVE_REACHED);
+}
+
+static void a_report_that_ends_elsewhere_died_of_nothing(void **state) {
+        static const char *const bad[] = { "",
+                                           HEAD,
+                                           HEAD ROW("A01", "crit", "stopped"),
+                                           HEAD "end 0\n",
+                                           "x",
+                                           "\n",
+                                           "\t\t\n",
+                                           HEAD "Z\tstarted\n",
+                                           HEAD "A01\tcrit\tstart\n",
+                                           HEAD "A0123456789abc\tcrit\tstarted\n" };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+                char text[256], id[PROVE_ID];
+
+                (void) snprintf(text, sizeof(text), "%s", bad[i]);
+                assert_int_equal(prove_died(text, strlen(text), id), -EBADMSG);
+        }
+}
+
 static void crit_or_high_or_a_touched_canary_fails(void **state) {
         (void) state;
         assert_int_equal(parse(HEAD ROW("A01", "high", "reached") "end 1\n"), 0);
         assert_false(prove_passed(&r));
         assert_int_equal(parse(HEAD ROW("A01", "low", "reached") "end 1\n"), 0);
         assert_true(prove_passed(&r));
-        r.checks[r.n_checks++] = (struct prove_check){ "canary", false };
+        r.checks[r.n_checks++] = (struct prove_check){ .what = "canary" };
         assert_false(prove_passed(&r));
         assert_int_equal(parse(HEAD "end 0\n"), 0);
         assert_false(prove_passed(&r)); /* nothing tried proves nothing */
@@ -83,6 +131,9 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(whole_report_is_read),
                 cmocka_unit_test(cut_or_forged_reports_are_refused),
+                cmocka_unit_test(an_announced_attempt_must_be_the_next_one),
+                cmocka_unit_test(a_sandbox_that_died_stopped_the_attempt_under_way),
+                cmocka_unit_test(a_report_that_ends_elsewhere_died_of_nothing),
                 cmocka_unit_test(crit_or_high_or_a_touched_canary_fails),
                 cmocka_unit_test(refused_control_is_a_finding_and_an_allowed_one_is_not),
         };

@@ -1,0 +1,57 @@
+/* weaken.h - what the twin program can leave out. Part of sandbox.h, which includes it. */
+#pragma once
+
+/*
+ * Test hook: each value leaves one control out, to show that the read-back notices. Only the twin binary built with
+ * GABION_WEAKEN honours it; in the product the tests of it compile to nothing.
+ */
+enum sandbox_weaken {
+        WEAKEN_NONE,
+        WEAKEN_NET,
+        WEAKEN_IPC,
+        WEAKEN_UTS,
+        WEAKEN_CGROUP_NS,
+        WEAKEN_TIME,
+        WEAKEN_PID,
+        WEAKEN_UID_MAP,
+        WEAKEN_GID_MAP,
+        WEAKEN_ROOT_RW,
+        WEAKEN_USR_RW,
+        WEAKEN_DEV_RW,
+        WEAKEN_SHARED,
+        WEAKEN_MASK,
+        WEAKEN_EXTRA_MOUNT,
+        WEAKEN_MEMORY,
+        WEAKEN_PIDS,
+        WEAKEN_CPU,
+        WEAKEN_IO,
+        WEAKEN_TASKS,
+        WEAKEN_CAPS,
+        WEAKEN_NNP,
+        WEAKEN_SECCOMP,
+        WEAKEN_SECCOMP_OTHER,
+        WEAKEN_FAMILY,
+        WEAKEN_USERNS,
+        WEAKEN_LANDLOCK,
+        WEAKEN_SCOPE,
+        WEAKEN_SECUREBITS,
+        WEAKEN_RLIMIT,
+        WEAKEN_IDS,
+        WEAKEN_FDS,
+        WEAKEN_AGENT_ENV,
+        WEAKEN_AGENT_CAPS,
+        WEAKEN_OOM_SCORE,
+        WEAKEN_TMPFS_SIZE,
+        WEAKEN_TERMINALS,
+        WEAKEN_WALL,
+        WEAKEN_NET_LINK,
+        WEAKEN_NET_ADDRESS,
+        WEAKEN_NET_ROUTE,
+        WEAKEN_NET_ANYIP,
+        WEAKEN_NET_RULES,
+        WEAKEN_NET_RULE,
+        WEAKEN_NET_CHAIN,
+        WEAKEN_NET_LISTENER,
+        WEAKEN_NET_CANARY,
+        WEAKEN_COUNT
+};
