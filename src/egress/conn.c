@@ -212,10 +212,11 @@ static void on_dialled(const struct dial_result *res, void *arg) {
 }
 
 static void conn_dial(struct conn *c) {
+        const struct dial_target to = { c->name, c->name ? NULL : &c->address, c->port };
         struct dial_result res;
 
         conn_move(c, CONN_DIAL);
-        if (dial_start(c->sandbox, c->name, c->name ? NULL : &c->address, c->port, on_dialled, c, &res, &c->dial) > 0)
+        if (dial_start(c->sandbox, &to, on_dialled, c, &res, &c->dial) > 0)
                 dialled(c, &res);
 }
 

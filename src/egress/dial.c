@@ -349,17 +349,17 @@ static int start(struct dial *d, const struct addr *literal) {
         return look_up(d, d->name, on_name);
 }
 
-int dial_start(struct sandbox *s, const char *name, const struct addr *address, uint16_t port, dial_done_fn done,
-               void *arg, struct dial_result *res, struct dial **ret) {
+int dial_start(struct sandbox *s, const struct dial_target *to, dial_done_fn done, void *arg, struct dial_result *res,
+               struct dial **ret) {
         struct dial *d = calloc(1, sizeof(*d));
 
         if (!d) {
                 *res = (struct dial_result){ .fd = -1, .problem = "out of memory" };
                 return 1;
         }
-        *d = (struct dial){ .sandbox = s, .name = name, .port = port, .done = done, .arg = arg, .fd = -1 };
+        *d = (struct dial){ .sandbox = s, .name = to->name, .port = to->port, .done = done, .arg = arg, .fd = -1 };
         d->res.fd = -1;
-        if (start(d, address) == 0) {
+        if (start(d, to->address) == 0) {
                 *ret = d;
                 return 0;
         }

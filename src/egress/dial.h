@@ -22,10 +22,15 @@ struct dial_result {
 typedef void (*dial_done_fn)(const struct dial_result *res, void *arg);
 
 /*
- * Dials name:port, or address:port if name is NULL, for a sandbox. 1: *res is filled already. 0: done will be called
- * once, from the loop; *ret is valid until then, for dial_cancel(). Name (canonical) is borrowed until then.
+ * Dials for a sandbox what its connection wants. 1: *res is filled already. 0: done will be called once, from the loop;
+ * *ret is valid until then, for dial_cancel(). The name (canonical) is borrowed until then.
  */
-int dial_start(struct sandbox *s, const char *name, const struct addr *address, uint16_t port, dial_done_fn done,
-               void *arg, struct dial_result *res, struct dial **ret);
+struct dial_target {
+        const char *name;           /* or, if NULL, */
+        const struct addr *address; /* this one */
+        uint16_t port;
+};
+int dial_start(struct sandbox *s, const struct dial_target *to, dial_done_fn done, void *arg, struct dial_result *res,
+               struct dial **ret);
 /* Accepts NULL; done will not be called. */
 void dial_cancel(struct dial *d);

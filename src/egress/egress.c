@@ -72,7 +72,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg) {
 }
 
 void egress_rest(struct egress *e) {
-        static const struct timeval rest = { .tv_usec = EGRESS_REST_MS * US_PER_MS };
+        static const struct timeval rest = { .tv_usec = (long) EGRESS_REST_MS * US_PER_MS };
 
         if (!event_pending(e->waker, EV_TIMEOUT, NULL))
                 (void) event_add(e->waker, &rest);
@@ -126,7 +126,8 @@ static int update(struct egress *e, const struct egp_message *m, int *fds, struc
         return sandbox_update(s, fds[0], m->drop_existing, err);
 }
 
-static int remove_sandbox(struct egress *e, const struct egp_message *m, int *fds, struct err *err) {
+static int remove_sandbox(struct egress *e, const struct egp_message *m, int *fds /* NOLINT: a row of the table */,
+                          struct err *err) {
         struct sandbox *s = find(e, m->sandbox);
 
         (void) fds;
@@ -138,7 +139,8 @@ static int remove_sandbox(struct egress *e, const struct egp_message *m, int *fd
         return keep_remove(e->keep, m->sandbox, err);
 }
 
-static int ping(struct egress *e, const struct egp_message *m, int *fds, struct err *err) {
+static int ping(struct egress *e, const struct egp_message *m, int *fds /* NOLINT: a row of the table */,
+                struct err *err) {
         (void) e;
         (void) m;
         (void) fds;
@@ -189,7 +191,7 @@ static void on_end(void *arg, const struct err *err) {
 /* --- life --- */
 
 static int make_loop(struct egress *e, struct err *err) {
-        static const struct timeval sweep = { .tv_usec = EGRESS_SWEEP_MS * US_PER_MS };
+        static const struct timeval sweep = { .tv_usec = (long) EGRESS_SWEEP_MS * US_PER_MS };
         static const struct timeval turn = { .tv_usec = HEAVY_US };
         struct event_config *c = event_config_new();
 
@@ -262,7 +264,7 @@ static int read_config(struct egress *e, int fd, struct err *err) {
 
 static const struct control_ops control_ops = { on_request, on_drained, on_end };
 
-int egress_new(int control_fd, int config_fd, int keep_from, struct egress **ret, struct err *err) {
+int egress_new(int control_fd, int config_fd, int keep_fd, struct egress **ret, struct err *err) {
         struct egress *e = calloc(1, sizeof(*e));
         struct rlimit files;
         int r;
@@ -273,17 +275,17 @@ int egress_new(int control_fd, int config_fd, int keep_from, struct egress **ret
         TAILQ_INIT(&e->sandboxes);
         TAILQ_INIT(&e->dead);
         r = getrlimit(RLIMIT_NOFILE, &files) < 0 ? err_set(err, -errno, ERR_INTERNAL, "getrlimit") : 0;
-        if (r == 0 && files.rlim_cur < 2 * (RESERVED_FDS + 2 * EGRESS_PIPES))
+        if (r == 0 && files.rlim_cur < 2 * (RESERVED_FDS + 2ul * EGRESS_PIPES))
                 r = err_set(err, -EMFILE, ERR_LIMIT, "open files: %llu are too few",
                             (unsigned long long) files.rlim_cur);
         if (r == 0)
-                e->max_open = (files.rlim_cur - RESERVED_FDS - 2 * EGRESS_PIPES) / CONN_LEGS;
+                e->max_open = (files.rlim_cur - RESERVED_FDS - 2ul * EGRESS_PIPES) / CONN_LEGS;
         if (r == 0)
                 r = read_config(e, config_fd, err);
         if (r == 0)
                 r = make_loop(e, err);
         if (r == 0)
-                r = keep_new(keep_from, &e->keep, err);
+                r = keep_new(keep_fd, &e->keep, err);
         if (r == 0)
                 r = make_resolver(e, err);
         if (r == 0)

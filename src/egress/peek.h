@@ -12,4 +12,4 @@ enum peek_kind {
 
 enum { PEEK_LINE_MAX = 8192 }; /* a longer first line is no request line */
 
-enum peek_kind peek_kind(const void *p, size_t n);
+enum peek_kind peek_kind(const void *bytes, size_t n);

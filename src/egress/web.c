@@ -300,6 +300,15 @@ static void on_client_write(struct bufferevent *bev, void *arg) {
         web_flow(w);
 }
 
+/* The client will send no more. Is there something that it still waits for, or that it said last? */
+static bool client_may_wait(const struct web *w) {
+        if (w->state == WEB_RAW)
+                return evbuffer_get_length(bufferevent_get_output(w->world)) > 0;
+        if (w->state == WEB_LAST)
+                return evbuffer_get_length(bufferevent_get_output(w->client)) > 0;
+        return w->state == WEB_EXCHANGE && w->request_done; /* half closed: it wants its answer */
+}
+
 /* The client has gone, or will say no more. */
 static void client_ended(struct web *w, short what) {
         struct err err = { 0 };
@@ -308,11 +317,7 @@ static void client_ended(struct web *w, short what) {
         w->client_eof = true;
         if (w->state == WEB_HANDSHAKE)
                 conn_end(w->conn, "TLS with the client failed: it may not trust the certificate of this sandbox", true);
-        else if (clean && w->state == WEB_EXCHANGE && w->request_done)
-                return; /* half closed: it still wants its answer */
-        else if (clean && w->state == WEB_RAW && evbuffer_get_length(bufferevent_get_output(w->world)) > 0)
-                return; /* what it said last is still on its way */
-        else if (clean && w->state == WEB_LAST && evbuffer_get_length(bufferevent_get_output(w->client)) > 0)
+        else if (clean && client_may_wait(w))
                 return;
         else if (w->state == WEB_EXCHANGE || w->state == WEB_DIAL) {
                 web_note_end(w, "client went away");
@@ -432,9 +437,7 @@ void web_sweep(struct web *w, uint64_t now_ms) {
                 conn_end(w->conn, "no TLS handshake in time", true);
         else if (w->state == WEB_HEAD && w->head_ms > 0 && now_ms - w->head_ms > HTTP_HEAD_MS)
                 web_bad_request(w, 408, "head of the request did not come in time");
-        else if (w->state == WEB_HEAD && idle > HTTP_IDLE_MS)
-                conn_end(w->conn, NULL, false);
-        else if (w->state == WEB_LAST && idle > HTTP_LINGER_MS)
+        else if ((w->state == WEB_HEAD && idle > HTTP_IDLE_MS) || (w->state == WEB_LAST && idle > HTTP_LINGER_MS))
                 conn_end(w->conn, NULL, false);
         else if (idle > EGRESS_IDLE_MS)
                 conn_end(w->conn, "idle", true);

@@ -284,6 +284,7 @@ static void on_dialled(const struct dial_result *res, void *arg) {
 
 void web_world_send(struct web *w) {
         struct conn *c = w->conn;
+        const struct dial_target to = { c->name, c->name ? NULL : &c->address, c->port };
         struct dial_result res;
 
         if (w->world) {
@@ -292,7 +293,7 @@ void web_world_send(struct web *w) {
         }
         web_move(w, WEB_DIAL);
         web_flow(w);
-        if (dial_start(c->sandbox, c->name, c->name ? NULL : &c->address, c->port, on_dialled, w, &res, &w->dial) > 0)
+        if (dial_start(c->sandbox, &to, on_dialled, w, &res, &w->dial) > 0)
                 dialled(w, &res);
 }
 
