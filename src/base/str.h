@@ -13,3 +13,5 @@ bool str_eq(const char *a, const char *b);
 bool str_has_prefix(const char *s, const char *prefix);
 /* Lower-case hex, NUL-terminated; dst holds 2 * n + 1. */
 void str_hex(char *dst, const void *p, size_t n);
+/* The inverse: exactly 2 * n lower-case digits at text, whatever follows them. 0 or -EINVAL. */
+int str_unhex(void *dst, size_t n, const char *text);

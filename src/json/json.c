@@ -130,7 +130,7 @@ void json_add(struct json *arr, struct json *value) {
 
 /* Length of the UTF-8 sequence at s, 0 if there is none. Overlong forms, surrogates and values above U+10FFFF do not
  * count (RFC 3629, section 4). */
-static size_t utf8_at(const unsigned char *s) {
+size_t json_utf8_at(const unsigned char *s) {
         static const struct {
                 unsigned char first, last, low, high; /* range of the first byte, then of the second */
                 size_t n;
@@ -157,7 +157,7 @@ bool json_is_utf8(const char *s) {
         const unsigned char *p = (const unsigned char *) s;
 
         while (*p) {
-                size_t n = utf8_at(p);
+                size_t n = json_utf8_at(p);
 
                 if (n == 0)
                         return false;
@@ -173,7 +173,7 @@ static json_t *repaired(const char *s) {
         json_t *j = NULL;
 
         while (*p) {
-                size_t n = utf8_at(p);
+                size_t n = json_utf8_at(p);
 
                 buf_add(&b, n ? (const char *) p : "\xef\xbf\xbd", n ? n : 3);
                 p += n ? n : 1;

@@ -21,6 +21,9 @@ static inline struct json *tree_of(json_t *j) {
         return (struct json *) j;
 }
 
+/* Length of the UTF-8 sequence at s, 0 if there is none. */
+size_t json_utf8_at(const unsigned char *s);
+
 struct json_lines *json_lines_new(void);
 /* Remembers that the value number `index` of container `in` began at line (in = NULL: the document). */
 int json_lines_add(struct json_lines *l, const json_t *in, size_t index, unsigned line);
