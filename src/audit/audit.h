@@ -10,11 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/hash.h"
 #include "base/id.h"
-#include "sign/sign.h"
+#include "merkle/merkle.h"
 
 struct buf;
 struct err;
@@ -31,9 +30,7 @@ enum {
         AUDIT_ITEMS = 12,
         AUDIT_WIRE_MAX = 4000, /* an event as a message */
         AUDIT_LINE_MAX = 16384,
-        AUDIT_PEAKS = 48,
         AUDIT_HEAD_BYTES = 4096,
-        AUDIT_STATEMENT_MAX = 1 << 20,
 };
 
 /* What happened. The table in event.c gives each its OCSF class and activity. */
@@ -87,13 +84,13 @@ struct audit_event {
         char id[AUDIT_ID]; /* "": the log gives one */
         uint64_t time_ms;  /* since 1970; 0: now */
         char tenant[AUDIT_NAME];
-        char sandbox[ID_TEXT];      /* "": none */
-        char actor[AUDIT_NAME];     /* user or key; "": the sandbox itself */
-        char object[AUDIT_OBJECT];  /* program, host, path, secret, package, control: a name */
-        uint16_t port;              /* of a contact; else 0 */
-        char code[AUDIT_NAME];      /* of a denial, dotted; "": none */
-        char rule[AUDIT_NAME];      /* that decided */
-        char policy[HASH_TEXT];     /* hash; "": none */
+        char sandbox[ID_TEXT];     /* "": none */
+        char actor[AUDIT_NAME];    /* user or key; "": the sandbox itself */
+        char object[AUDIT_OBJECT]; /* program, host, path, secret, package, control: a name */
+        uint16_t port;             /* of a contact; else 0 */
+        char code[AUDIT_NAME];     /* of a denial, dotted; "": none */
+        char rule[AUDIT_NAME];     /* that decided */
+        char policy[HASH_TEXT];    /* hash; "": none */
         struct audit_field fields[AUDIT_FIELDS];
         size_t n_fields;
         struct audit_item items[AUDIT_ITEMS];
@@ -118,3 +115,28 @@ bool audit_tenant_ok(const char *tenant);
 /* As a message, for ipc. Untrusted on the way back, fuzzed. */
 void audit_event_put(const struct audit_event *ev, struct wr *w);
 int audit_event_get(struct rd *r, struct audit_event *ret, struct err *err);
+
+/* Where a record stands. */
+struct audit_place {
+        uint64_t seq; /* from 1 */
+        uint8_t prev[HASH_BYTES];
+        uint64_t logged_ms;
+        const char *node; /* name of this machine */
+};
+/* The event as a line of canonical OCSF JSON without its newline, and its hash. */
+int audit_record_make(const struct audit_event *ev, const struct audit_place *at, struct buf *to,
+                      uint8_t ret_hash[HASH_BYTES], struct err *err);
+/* Checks one line: its own hash, its number and the hash before. -EBADMSG and what is wrong. Untrusted, fuzzed. */
+int audit_record_check(const char *line, size_t n, uint64_t seq, const uint8_t prev[HASH_BYTES],
+                       uint8_t ret_hash[HASH_BYTES], struct err *err);
+
+/* What is signed after each batch: the text of a C2SP checkpoint with a few lines of our own. */
+struct audit_head {
+        char tenant[AUDIT_NAME];
+        uint8_t last[HASH_BYTES]; /* of the last record */
+        uint64_t segment, offset; /* the file in which it ends, by the number of its first record, and where */
+        uint64_t time_ms;
+        struct merkle tree;
+};
+void audit_head_text(const struct audit_head *h, struct buf *to);
+int audit_head_parse(const char *text, size_t n, struct audit_head *ret, struct err *err);
