@@ -2,9 +2,9 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "audit/kinds.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/own.h"
 #include "base/rd.h"
@@ -64,19 +64,12 @@ static void copy(char *dst, size_t cap, const char *src) {
         dst[n] = '\0';
 }
 
-static uint64_t now_ms(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_REALTIME, &ts);
-        return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
-}
-
 void audit_event_init(struct audit_event *ev, enum audit_kind kind, const char *tenant, const char *sandbox) {
         memset(ev, 0, offsetof(struct audit_event, fields));
         ev->n_fields = ev->n_items = 0;
         ev->bad = false;
         ev->kind = kind;
-        ev->time_ms = now_ms();
+        ev->time_ms = clock_real_ms();
         memcpy(ev->id, "evt_", 4);
         ev->bad |= id_new(ev->id + 4) < 0;
         copy(ev->tenant, sizeof(ev->tenant), tenant);

@@ -18,22 +18,15 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/str.h"
 
 static const char *const head_names[2] = { "head.0", "head.1" };
-
-uint64_t chain_now_ms(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_REALTIME, &ts);
-        return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
-}
 
 static int failed(struct err *err, const struct chain *c, int code, const char *what) {
         return err_set(err, code, code == -ENOSPC || code == -EDQUOT ? ERR_LIMIT : ERR_INTERNAL,
@@ -137,7 +130,7 @@ static int chain_found(struct chain *c, const struct ledger_settings *s, const s
         memset(&c->head, 0, sizeof(c->head));
         (void) str_copy(c->head.tenant, sizeof(c->head.tenant), c->tenant);
         c->head.segment = 1;
-        c->head.time_ms = chain_now_ms();
+        c->head.time_ms = clock_real_ms();
         fd = file_open(s, c->dir_fd, "head.new", O_CREAT | O_TRUNC);
         r = fd < 0 ? fd : head_write(c, &c->head, key, fd, 0);
         if (r == 0 && (renameat(c->dir_fd, "head.new", c->dir_fd, head_names[0]) < 0 || fsync(c->dir_fd) < 0))
@@ -205,10 +198,10 @@ static uint64_t first_time(int fd) {
         uint64_t v;
 
         if (!at)
-                return chain_now_ms();
+                return clock_real_ms();
         (void) snprintf(number, sizeof(number), "%.*s", (int) strspn(at + sizeof(mark) - 1, "0123456789"),
                         at + sizeof(mark) - 1);
-        return str_to_u64(number, UINT64_MAX, &v) == 0 ? v : chain_now_ms();
+        return str_to_u64(number, UINT64_MAX, &v) == 0 ? v : clock_real_ms();
 }
 
 /* Opens the segment in which the head ends, and cuts what it does not cover. */
@@ -226,7 +219,7 @@ static int segment_adopt(struct chain *c, const struct ledger_settings *s, struc
                                                 : failed(err, c, c->segment_fd < 0 ? c->segment_fd : -errno, name);
         if ((uint64_t) st.st_size < c->head.offset)
                 return damaged(err, c, "its newest file is shorter than the head says");
-        c->segment_ms = c->head.offset > 0 ? first_time(c->segment_fd) : chain_now_ms();
+        c->segment_ms = c->head.offset > 0 ? first_time(c->segment_fd) : clock_real_ms();
         r = (uint64_t) st.st_size > c->head.offset ? cut(c, c->segment_fd, c->head.offset, (uint64_t) st.st_size) : 0;
         return r < 0 ? failed(err, c, r, "cutting what was unfinished") : 0;
 }
@@ -341,7 +334,8 @@ static int segment_rotate(struct chain *c, const struct ledger_settings *s, stru
         struct stat st;
         int fd, r = 0;
 
-        if (c->batch.len > 0 || c->head.offset == 0 || (c->head.offset < bytes && chain_now_ms() - c->segment_ms < age))
+        if (c->batch.len > 0 || c->head.offset == 0 ||
+            (c->head.offset < bytes && clock_real_ms() - c->segment_ms < age))
                 return 0;
         chain_file(name, c->head.tree.size + 1);
         fd = file_open(s, c->dir_fd, name, O_CREAT);
@@ -355,13 +349,13 @@ static int segment_rotate(struct chain *c, const struct ledger_settings *s, stru
                 return failed(err, c, r, name);
         c->ahead.segment = c->head.tree.size + 1;
         c->ahead.offset = 0;
-        c->segment_ms = chain_now_ms();
+        c->segment_ms = clock_real_ms();
         c->made = true;
         return 0;
 }
 
 static int add_one(struct chain *c, const struct ledger_settings *s, const struct audit_event *ev, struct err *err) {
-        struct audit_place at = { .seq = c->ahead.tree.size + 1, .logged_ms = chain_now_ms(), .node = s->node };
+        struct audit_place at = { .seq = c->ahead.tree.size + 1, .logged_ms = clock_real_ms(), .node = s->node };
         uint8_t hash[HASH_BYTES], leaf[HASH_BYTES];
         size_t before = c->batch.len;
         int r;
@@ -429,7 +423,7 @@ static int batch_write(struct chain *c, const struct sign_key *key, uint64_t sta
                 r = ftruncate(c->segment_fd, (off_t) c->ahead.offset) < 0 ? -errno : 0;
         if (r == 0 && (fdatasync(c->segment_fd) < 0 || (c->made && fsync(c->dir_fd) < 0)))
                 r = -errno;
-        c->ahead.time_ms = chain_now_ms();
+        c->ahead.time_ms = clock_real_ms();
         if (r == 0)
                 r = head_write(c, &c->ahead, key, c->head_fds[slot], slot);
         if (r == 0 && c->old_key) /* the new key signs both, so that it alone is enough to verify */

@@ -60,4 +60,3 @@ int chain_leaves(int dir_fd, uint64_t last, uint8_t (**ret)[HASH_BYTES], struct 
 size_t chain_trim(char note[AUDIT_HEAD_BYTES]);
 /* What the old key signs when it hands over. */
 void chain_handover(struct buf *to, const char *tenant, const uint8_t pub[SIGN_PUBLIC]);
-uint64_t chain_now_ms(void);

@@ -232,11 +232,10 @@ int ledger_head(const char *dir, const char *tenant, char note[AUDIT_HEAD_BYTES]
         char notes[2][AUDIT_HEAD_BYTES];
         struct audit_head h;
         bool found = false;
+        int r = dir_fd < 0 ? dir_fd : chain_notes(dir_fd, notes, err);
 
-        if (dir_fd < 0)
-                return dir_fd;
-        if (chain_notes(dir_fd, notes, err) < 0)
-                return err->code;
+        if (r < 0)
+                return r;
         for (int i = 0; i < 2; i++) {
                 struct err why = { 0 };
                 const char *end;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -114,7 +115,7 @@ static int drop(struct ledger *l, struct chain *c, const uint64_t *first, size_t
 
 int ledger_retain(struct ledger *l, const char *tenant, uint64_t keep_ms, struct err *err) {
         AUTO_FREE uint64_t *first = NULL;
-        uint64_t now = chain_now_ms(), before_ms = now > keep_ms ? now - keep_ms : 0;
+        uint64_t now = clock_real_ms(), before_ms = now > keep_ms ? now - keep_ms : 0;
         struct chain *c;
         size_t k;
         int n, r = ledger_chain(l, tenant, &c, err);

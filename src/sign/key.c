@@ -175,6 +175,14 @@ void sign_bytes(const struct sign_key *k, const void *p, size_t n, uint8_t sig[S
         (void) crypto_sign_detached(sig, NULL, p, n, k->secret);
 }
 
+void sign_seed(const uint8_t seed[SIGN_PUBLIC], const void *p, size_t n, uint8_t sig[SIGN_BYTES]) {
+        struct sign_key k;
+
+        (void) crypto_sign_seed_keypair(k.pub, k.secret, seed);
+        sign_bytes(&k, p, n, sig);
+        sodium_memzero(&k, sizeof(k));
+}
+
 bool sign_check(const uint8_t pub[SIGN_PUBLIC], const void *p, size_t n, const uint8_t sig[SIGN_BYTES]) {
         return sodium_init() >= 0 && crypto_sign_verify_detached(sig, p, n, pub) == 0;
 }

@@ -37,6 +37,8 @@ int sign_key_next(const char *dir, struct sign_key **ret, struct err *err);
 int sign_key_promote(const char *dir, struct err *err);
 
 void sign_bytes(const struct sign_key *k, const void *p, size_t n, uint8_t sig[SIGN_BYTES]);
+/* The same with a key given as its seed of 32 bytes, for keys that are not ours. */
+void sign_seed(const uint8_t seed[SIGN_PUBLIC], const void *p, size_t n, uint8_t sig[SIGN_BYTES]);
 bool sign_check(const uint8_t pub[SIGN_PUBLIC], const void *p, size_t n, const uint8_t sig[SIGN_BYTES]);
 
 /* Wraps and signs; the caller frees *ret (text of the envelope). */
