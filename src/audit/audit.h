@@ -126,7 +126,10 @@ struct audit_place {
 /* The event as a line of canonical OCSF JSON without its newline, and its hash. */
 int audit_record_make(const struct audit_event *ev, const struct audit_place *at, struct buf *to,
                       uint8_t ret_hash[HASH_BYTES], struct err *err);
-/* Checks one line: its own hash, its number and the hash before. -EBADMSG and what is wrong. Untrusted, fuzzed. */
+/* Checks a line against its own hash and tells its place. -EBADMSG and what is wrong. Untrusted, fuzzed. */
+int audit_record_read(const char *line, size_t n, uint64_t *ret_seq, uint8_t ret_prev[HASH_BYTES],
+                      uint8_t ret_hash[HASH_BYTES], struct err *err);
+/* The same, and that it stands in this place. */
 int audit_record_check(const char *line, size_t n, uint64_t seq, const uint8_t prev[HASH_BYTES],
                        uint8_t ret_hash[HASH_BYTES], struct err *err);
 

@@ -423,11 +423,10 @@ static uint64_t sequence(const char *at, const char *end) {
         return v;
 }
 
-int audit_record_check(const char *line, size_t n, uint64_t seq, const uint8_t prev[HASH_BYTES],
-                       uint8_t ret_hash[HASH_BYTES], struct err *err) {
+int audit_record_read(const char *line, size_t n, uint64_t *ret_seq, uint8_t ret_prev[HASH_BYTES],
+                      uint8_t ret_hash[HASH_BYTES], struct err *err) {
         const char *end = line + n, *print = memmem(line, n, PRINT_OPEN, sizeof(PRINT_OPEN) - 1), *rest, *seq_at;
-        uint8_t said[HASH_BYTES], before[HASH_BYTES];
-        uint64_t number;
+        uint8_t said[HASH_BYTES];
 
         if (n > AUDIT_LINE_MAX || !print || (size_t) (end - print) < PRINT_LEN + sizeof(PREV_OPEN) - 1 + 64)
                 return wrong(err, "it is not a whole record");
@@ -436,13 +435,22 @@ int audit_record_check(const char *line, size_t n, uint64_t seq, const uint8_t p
         if (memcmp(rest - (sizeof(PRINT_CLOSE) - 1), PRINT_CLOSE, sizeof(PRINT_CLOSE) - 1) != 0 ||
             str_unhex(said, HASH_BYTES, print + sizeof(PRINT_OPEN) - 1) < 0 ||
             memcmp(rest, PREV_OPEN, sizeof(PREV_OPEN) - 1) != 0 ||
-            str_unhex(before, HASH_BYTES, rest + sizeof(PREV_OPEN) - 1) < 0 || !seq_at)
+            str_unhex(ret_prev, HASH_BYTES, rest + sizeof(PREV_OPEN) - 1) < 0 || !seq_at)
                 return wrong(err, "it is not a whole record");
         hash_parts(ret_hash,
                    (const struct hash_part[]){ { line, (size_t) (print - line) }, { rest, (size_t) (end - rest) } }, 2);
-        if (memcmp(said, ret_hash, HASH_BYTES) != 0)
-                return wrong(err, "its content was changed: the hash is another");
-        number = sequence(seq_at + sizeof(SEQ_OPEN) - 1, end);
+        *ret_seq = sequence(seq_at + sizeof(SEQ_OPEN) - 1, end);
+        return memcmp(said, ret_hash, HASH_BYTES) == 0 ? 0 : wrong(err, "its content was changed: the hash is another");
+}
+
+int audit_record_check(const char *line, size_t n, uint64_t seq, const uint8_t prev[HASH_BYTES],
+                       uint8_t ret_hash[HASH_BYTES], struct err *err) {
+        uint8_t before[HASH_BYTES];
+        uint64_t number;
+        int r = audit_record_read(line, n, &number, before, ret_hash, err);
+
+        if (r < 0)
+                return r;
         if (number != seq)
                 return err_set(err, -EBADMSG, ERR_INVALID, "record %" PRIu64 " stands in its place", number);
         if (memcmp(before, prev, HASH_BYTES) != 0)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "ledger/ledger.h"
 
 enum { CHAIN_CHUNK = 65536, CHAIN_FILE = 32, CHAIN_SEGMENTS = 65536 };
@@ -19,6 +20,7 @@ struct chain {
         bool old_key;        /* the head is signed by a key that was changed since */
         uint64_t segment_ms; /* when the segment was begun, as far as this process knows */
         struct buf batch;
+        struct err result;     /* of the last commit */
         char cut[AUDIT_VALUE]; /* what must be cut and recorded; "": nothing */
         uint64_t cut_end;      /* where it ends */
         char note[2][AUDIT_HEAD_BYTES];

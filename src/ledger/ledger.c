@@ -48,7 +48,8 @@ static int place_make(const struct ledger *l, struct err *err) {
         if (l->s.readers != (gid_t) -1 && (fchown(fd, (uid_t) -1, l->s.readers) < 0 || fchmod(fd, mode) < 0))
                 return err_set(err, -errno, ERR_INTERNAL, "audit log %.150s: group of the readers: %s", l->dir,
                                strerror(errno));
-        if (mkdir(l->keys, 0755) < 0 && errno != EEXIST) /* the public half is for everybody who comes this far */
+        /* The public half is for everybody who comes this far. */
+        if ((mkdir(l->keys, 0700) < 0 && errno != EEXIST) || chmod(l->keys, 0755) < 0)
                 return err_set(err, -errno, ERR_INTERNAL, "audit log %.150s: %s", l->keys, strerror(errno));
         return 0;
 }
@@ -117,17 +118,27 @@ int ledger_append(struct ledger *l, const struct audit_event *ev, uint64_t *ret_
 }
 
 int ledger_commit(struct ledger *l, struct err *err) {
-        int r = 0;
+        int first = 0;
 
         for (struct chain *c = l->chains; c; c = c->next) {
                 if (!c->locked)
                         continue;
-                if (r == 0)
-                        r = chain_commit(c, l->key, err);
-                else
-                        chain_undo(c);
+                c->result = (struct err){ 0 };
+                if (chain_commit(c, l->key, &c->result) < 0 && first == 0) {
+                        *err = c->result;
+                        first = err->code;
+                }
         }
-        return r;
+        return first;
+}
+
+int ledger_result(const struct ledger *l, const char *tenant, struct err *err) {
+        for (const struct chain *c = l->chains; c; c = c->next)
+                if (str_eq(c->tenant, tenant) && c->result.code < 0) {
+                        *err = c->result;
+                        return err->code;
+                }
+        return 0;
 }
 
 void ledger_undo(struct ledger *l) {

@@ -41,8 +41,10 @@ struct ledger *ledger_free(struct ledger *l);
 void ledger_freep(struct ledger **l);
 /* Adds to the batch. The event's number counts only after ledger_commit(). */
 int ledger_append(struct ledger *l, const struct audit_event *ev, uint64_t *ret_seq, struct err *err);
-/* On failure nothing of the batch has happened, in any chain that is not yet written; the error says why. */
+/* Each chain by itself: on failure nothing of its batch has happened. Returns the first failure. */
 int ledger_commit(struct ledger *l, struct err *err);
+/* How the last ledger_commit() went for one tenant. */
+int ledger_result(const struct ledger *l, const char *tenant, struct err *err);
 /* Forgets the batch. */
 void ledger_undo(struct ledger *l);
 /* Keeps a document beside the chain: kind is "start" or "end". Its hash belongs into an event. */
@@ -91,8 +93,11 @@ struct ledger_verdict {
         char file[32];       /* of the first bad place; "" if it is not in a file */
         uint64_t line, seq;  /* of the first bad record; 0: none */
         char why[320];
+        char note[AUDIT_HEAD_BYTES];   /* the newest head */
         uint8_t (*hashes)[HASH_BYTES]; /* of all records, if asked for; the caller frees them */
 };
+/* The keys that the ledger itself has: for those who trust its directory. */
+int ledger_own_keys(const char *dir, struct ledger_trust *ret, struct err *err);
 /* Negative only when it could not be judged; else 0 and the verdict. */
 int ledger_verify(const char *dir, const char *tenant, struct ledger_trust *trust, bool want_hashes,
                   struct ledger_verdict *ret, struct err *err);

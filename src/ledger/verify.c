@@ -5,6 +5,7 @@
  * them has the root that each head signs at its size; nothing is behind the newest head; what is not there any more was
  * dropped by a record that says so, and its hashes still fit the tree. The first thing that is wrong is named.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -353,6 +354,7 @@ static int segments_walk(struct walk *w, int dir_fd, const struct audit_head *ne
 static int judge(struct walk *w, const char *dir, const char *tenant) {
         AUTO_FD int dir_fd = chain_dir(dir, tenant, w->err);
         const struct audit_head *newest;
+        size_t at;
         int r;
 
         if (dir_fd < 0)
@@ -360,9 +362,9 @@ static int judge(struct walk *w, const char *dir, const char *tenant) {
         r = heads_load(w, dir_fd, tenant);
         if (r != 0)
                 return r;
-        newest = &w->heads[!w->heads[0].present ||
-                           (w->heads[1].present && w->heads[1].h.tree.size > w->heads[0].h.tree.size)]
-                          .h;
+        at = !w->heads[0].present || (w->heads[1].present && w->heads[1].h.tree.size > w->heads[0].h.tree.size);
+        newest = &w->heads[at].h;
+        memcpy(w->v->note, w->heads[at].note, AUDIT_HEAD_BYTES);
         if (newest->tree.size > 0 && !(w->heads[0].present && w->heads[1].present))
                 return bad(w, w->heads[0].present ? "head.1" : "head.0", 0, 0, "it is missing");
         w->v->size = newest->tree.size;
@@ -395,4 +397,34 @@ int ledger_verify(const char *dir, const char *tenant, struct ledger_trust *trus
         r = judge(w, dir, tenant);
         free(w);
         return r < 0 ? r : 0;
+}
+
+static int key_add(struct ledger_trust *t, const char *path) {
+        struct err why = { 0 };
+
+        if (t->n_keys == LEDGER_KEYS || sign_public_read(path, t->keys[t->n_keys], &why) < 0)
+                return -ENOENT;
+        t->n_keys++;
+        return 0;
+}
+
+int ledger_own_keys(const char *dir, struct ledger_trust *ret, struct err *err) {
+        char path[LEDGER_PATH + 64];
+        struct dirent *e;
+        DIR *d;
+
+        ret->n_keys = 0;
+        (void) snprintf(path, sizeof(path), "%.400s/keys/signing.pub", dir);
+        if (key_add(ret, path) < 0)
+                return err_set(err, -ENOENT, ERR_NOT_FOUND, "audit log %.150s: keys/signing.pub cannot be read", dir);
+        (void) snprintf(path, sizeof(path), "%.400s/keys", dir);
+        d = opendir(path);
+        while (d && (e = readdir(d))) {
+                (void) snprintf(path, sizeof(path), "%.400s/keys/%.40s", dir, e->d_name);
+                if (str_has_prefix(e->d_name, "retired-"))
+                        (void) key_add(ret, path);
+        }
+        if (d)
+                (void) closedir(d);
+        return 0;
 }

@@ -43,6 +43,8 @@ static int hex_write(int dir_fd, const char *name, const uint8_t *p, size_t n, m
         int r = fd < 0 ? -errno : 0;
 
         (void) sodium_bin2hex(text, sizeof(text), p, n);
+        if (r == 0 && fchmod(fd, mode) < 0) /* whatever the umask: the public half is for others */
+                r = -errno;
         if (r == 0)
                 r = fd_write_all(fd, text, 2 * n);
         if (r == 0)
