@@ -1,9 +1,9 @@
 /*
  * cgroup.h - one control group per sandbox, on cgroup v2, on v1, and on hybrid machines (v1 controllers, with an empty
- * v2 hierarchy used for kill and freeze). The caller does not see which it is.
+ * v2 hierarchy used for kill and freeze, once one of them is needed). The caller does not see which it is.
  *
- * Nothing here writes cgroup.procs: that waits for an RCU grace period, 5 to 20 ms. The child is born into the v2 group
- * by clone3(CLONE_INTO_CGROUP), and joins v1 groups by writing "0" to their tasks files itself.
+ * No start writes cgroup.procs: that waits for an RCU grace period, 5 to 20 ms. The child is born into the v2 group by
+ * clone3(CLONE_INTO_CGROUP), and joins v1 groups by writing "0" to their tasks files itself.
  */
 #pragma once
 
@@ -32,26 +32,31 @@ struct cgroup_host;
 int cgroup_host_find(struct cgroup_host **ret, struct err *err); /* the error names what is missing and the remedy */
 struct cgroup_host *cgroup_host_free(struct cgroup_host *h);
 enum cgroup_mode cgroup_host_mode(const struct cgroup_host *h);
+/* Quick and without a host: must a process be born into its group (v2), or may it join later by itself (v1)? */
+bool cgroup_is_by_birth(void);
 
 struct cgroup {
         char name[CGROUP_NAME];
         enum cgroup_mode mode;
-        int v2_fd;                    /* directory in the v2 hierarchy: for CLONE_INTO_CGROUP; -1 on pure v1 */
+        int v2_fd;                    /* directory in the v2 hierarchy: for CLONE_INTO_CGROUP; -1 on v1 and hybrid */
         int tasks_fds[CGROUP_V1_MAX]; /* v1: the child writes "0" to each */
         size_t n_tasks;
+        bool counted;                   /* private: see cgroup_make_first() */
         unsigned made;                  /* private: in which hierarchies of the host the group exists */
         int limit_fds[CGROUP_SETTINGS]; /* private: files of limits that were written, plus one; for reading back */
         const struct cgroup_host *host;
 };
 
-/* Makes the groups (mkdir in every hierarchy in use). -EEXIST if the name is taken. Removes what it made on failure. */
-int cgroup_make(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err);
 /*
- * The same in two steps, for a start that must not wait: the first makes what clone3(CLONE_INTO_CGROUP) needs (the v2
- * group, or on pure v1 all), the second the rest.
+ * Makes the groups, in two steps for a start that must not wait: the first makes what clone3(CLONE_INTO_CGROUP) needs
+ * (the v2 group, or on pure v1 all), the second the rest. -EEXIST if the name is taken; each removes what it made when
+ * it fails. counted: processor time is asked for later; a hybrid machine counts it in a v2 group, which it does without
+ * otherwise, until the sandbox is frozen or killed.
  */
-int cgroup_make_first(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err);
+int cgroup_make_first(const struct cgroup_host *h, const char *name, bool counted, struct cgroup *ret, struct err *err);
 int cgroup_make_rest(struct cgroup *c, struct err *err);
+/* For a child that was not born into its v2 group after all: it is one more file to write "0" to, slowly. */
+int cgroup_join_late(struct cgroup *c, struct err *err);
 /* Writes all limits, before anything runs inside. */
 int cgroup_limit(struct cgroup *c, const struct cgroup_limits *l, struct err *err);
 /* Reads every limit back and compares; the error names the control ("cgroup.memory", "cgroup.pids", ...). */
@@ -69,9 +74,9 @@ struct cgroup_usage {
 /* all = false: only what was refused or killed (oom_kills, pids_refused), the rest is 0. */
 int cgroup_usage(const struct cgroup *c, bool all, struct cgroup_usage *ret, struct err *err);
 
-int cgroup_freeze(const struct cgroup *c, bool frozen, struct err *err); /* returns when the state is reached */
+int cgroup_freeze(struct cgroup *c, bool frozen, struct err *err); /* returns when the state is reached */
 /* Kills every process inside, also frozen ones, and waits until the group is empty. */
-int cgroup_kill(const struct cgroup *c, struct err *err);
+int cgroup_kill(struct cgroup *c, struct err *err);
 /* Removes the groups; they must be empty (retries EBUSY up to a second). Also closes the descriptors. */
 int cgroup_remove(struct cgroup *c, struct err *err);
 

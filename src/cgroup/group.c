@@ -112,9 +112,10 @@ int cgroup_group_add(struct cgroup *c, size_t hier, struct err *err) {
         return 0;
 }
 
-/* io of v1 is a hierarchy of its own: a group there is made only when there is something to limit. */
-static bool is_on_demand(const struct cgroup_hier *h) {
-        return h->parent_fd < 0 || (!h->v2 && h->ctls == BIT(CGROUP_IO));
+/* io of v1 is a hierarchy of its own: a group there is made only when there is something to limit. A v2 hierarchy that
+ * limits nothing counts processor time, and is there for kill and freeze: kill.c makes it when they need it. */
+static bool is_on_demand(const struct cgroup *c, const struct cgroup_hier *h) {
+        return h->parent_fd < 0 || (h->v2 ? h->ctls == 0 && !c->counted : h->ctls == BIT(CGROUP_IO));
 }
 
 /* Makes the group in the hierarchies that `first` chooses; on failure nothing of the group is left. */
@@ -123,7 +124,7 @@ static int make_some(struct cgroup *c, bool first, struct err *err) {
 
         for (size_t i = 0; i < h->n; i++) {
                 bool is_first = h->mode == CGROUP_V1 || h->hiers[i].v2;
-                int r = is_on_demand(&h->hiers[i]) || is_first != first ? 0 : cgroup_group_add(c, i, err);
+                int r = is_on_demand(c, &h->hiers[i]) || is_first != first ? 0 : cgroup_group_add(c, i, err);
 
                 if (r < 0) {
                         struct err ignored; /* the first error is the one to tell */
@@ -135,10 +136,12 @@ static int make_some(struct cgroup *c, bool first, struct err *err) {
         return 0;
 }
 
-int cgroup_make_first(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err) {
+int cgroup_make_first(const struct cgroup_host *h, const char *name, bool counted, struct cgroup *ret,
+                      struct err *err) {
         struct cgroup c;
         int r = group_start(h, name, &c, err);
 
+        c.counted = counted;
         if (r == 0)
                 r = make_some(&c, true, err);
         if (r == 0)
@@ -150,10 +153,14 @@ int cgroup_make_rest(struct cgroup *c, struct err *err) {
         return make_some(c, false, err);
 }
 
-int cgroup_make(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err) {
-        int r = cgroup_make_first(h, name, ret, err);
+int cgroup_join_late(struct cgroup *c, struct err *err) {
+        int fd = c->n_tasks == CGROUP_V1_MAX ? -E2BIG
+                                             : cgroup_file_open(c, &c->host->hiers[0], "cgroup.procs", O_WRONLY);
 
-        return r < 0 ? r : cgroup_make_rest(ret, err);
+        if (fd < 0)
+                return err_set(err, fd, ERR_INTERNAL, "open cgroup.procs of %s: %s", c->name, strerrorname_np(-fd));
+        c->tasks_fds[c->n_tasks++] = fd;
+        return 0;
 }
 
 int cgroup_open(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err) {

@@ -354,6 +354,12 @@ struct cgroup_host *cgroup_host_free(struct cgroup_host *h) {
         return NULL;
 }
 
+bool cgroup_is_by_birth(void) {
+        struct statfs fs;
+
+        return statfs("/sys/fs/cgroup", &fs) == 0 && (unsigned long) fs.f_type == MAGIC_V2;
+}
+
 enum cgroup_mode cgroup_host_mode(const struct cgroup_host *h) {
         return h->mode;
 }

@@ -6,6 +6,10 @@
  * can be given to a stranger; then everybody in the list gets SIGKILL, and the group is thawed, because a task frozen
  * by v1 does not even die. That is repeated until the lists are empty.
  *
+ * On a hybrid machine a sandbox has no v2 group until one is needed: a start would pay for it, and most sandboxes end
+ * with their pid 1. It is made here, frozen, and everybody is moved into it; whoever has moved cannot fork any more, so
+ * that the rest becomes smaller with every round.
+ *
  * Invariant: 0 is returned only after the kernel itself said that the state was reached. All waiting has a deadline.
  */
 #include <errno.h>
@@ -83,33 +87,9 @@ static int freeze_v1(const struct cgroup *c, const struct cgroup_hier *h, bool f
         }
 }
 
-/* -ENOSYS where nothing can freeze. */
-static int freeze(const struct cgroup *c, bool frozen, uint64_t deadline) {
-        const struct cgroup_hier *v1 = cgroup_host_of(c->host, CGROUP_FREEZER);
-        int r;
-
-        if (c->v2_fd >= 0) {
-                r = fd_write_at(c->v2_fd, "cgroup.freeze", frozen ? "1" : "0");
-                return r < 0 ? r : wait_event(c, "frozen", frozen, deadline);
-        }
-        if (!v1 || v1->parent_fd < 0)
-                return -ENOSYS;
-        return freeze_v1(c, v1, frozen, deadline);
-}
-
-int cgroup_freeze(const struct cgroup *c, bool frozen, struct err *err) {
-        int r = freeze(c, frozen, deadline_in(WAIT_MS));
-
-        if (r == 0)
-                return 0;
-        if (frozen)
-                (void) freeze(c, false, deadline_in(FREEZE_MS)); /* half frozen is the worst of both */
-        return err_set(err, r, ERR_INTERNAL, "%s control group %s: %s", frozen ? "freeze" : "thaw", c->name,
-                       r == -ENOSYS ? "no freezer is mounted here" : strerrorname_np(-r));
-}
-
-/* Sends SIGKILL to everybody in one list. Returns how many there were. */
-static int kill_listed(const struct cgroup *c, const struct cgroup_hier *h) {
+/* Calls fn, if any, for everybody in one list. Returns how many there were. */
+static int each_listed(const struct cgroup *c, const struct cgroup_hier *h,
+                       void (*fn)(const struct cgroup *c, pid_t pid)) {
         AUTO_FREE char *text = malloc(PIDS_TEXT);
         AUTO_FD int fd = cgroup_file_open(c, h, "cgroup.procs", O_RDONLY);
         pid_t self = getpid();
@@ -131,11 +111,77 @@ static int kill_listed(const struct cgroup *c, const struct cgroup_hier *h) {
 
                 *end = '\0';
                 /* 0 is a process that cannot be seen from our pid namespace; kill(0) and kill(1) would hit us. */
-                if (str_to_u64(at, INT32_MAX, &pid) < 0 || pid <= 1 || (pid_t) pid == self)
+                if (!fn || str_to_u64(at, INT32_MAX, &pid) < 0 || pid <= 1 || (pid_t) pid == self)
                         continue;
-                (void) sys_kill((pid_t) pid, SIGKILL);
+                fn(c, (pid_t) pid);
         }
         return n;
+}
+
+static void move_to_v2(const struct cgroup *c, pid_t pid) {
+        char text[16];
+
+        (void) snprintf(text, sizeof(text), "%d", (int) pid);
+        (void) fd_write_at(c->v2_fd, "cgroup.procs", text); /* it may have ended meanwhile; the counts decide */
+}
+
+/* Hybrid: makes the v2 group now, frozen, and moves everybody there. 0 also where there is nothing to do. */
+static int join_v2(struct cgroup *c, uint64_t deadline) {
+        const struct cgroup_hier *v2 = &c->host->hiers[0], *v1 = cgroup_host_of(c->host, CGROUP_PIDS);
+        struct err e;
+        int r;
+
+        if (c->mode != CGROUP_HYBRID || c->v2_fd >= 0)
+                return 0;
+        r = cgroup_group_add(c, 0, &e);
+        if (r == 0)
+                r = fd_write_at(c->v2_fd, "cgroup.freeze", "1");
+        while (r == 0) {
+                /* Counted before the others are listed: only then does "as many" mean that nobody is outside. */
+                int there = each_listed(c, v2, NULL), all = there < 0 ? there : each_listed(c, v1, move_to_v2);
+
+                if (all < 0)
+                        r = all;
+                else if (all <= there)
+                        return 0;
+                else if (clock_mono_ns() > deadline)
+                        r = -ETIMEDOUT;
+        }
+        return r;
+}
+
+/* -ENOSYS where nothing can freeze. */
+static int freeze(struct cgroup *c, bool frozen, uint64_t deadline) {
+        const struct cgroup_hier *v1 = cgroup_host_of(c->host, CGROUP_FREEZER);
+        int r = frozen ? join_v2(c, deadline) : 0;
+
+        if (r < 0)
+                return r;
+        if (c->v2_fd >= 0) {
+                r = fd_write_at(c->v2_fd, "cgroup.freeze", frozen ? "1" : "0");
+                return r < 0 ? r : wait_event(c, "frozen", frozen, deadline);
+        }
+        if (!frozen && c->mode == CGROUP_HYBRID)
+                return 0; /* it never was frozen */
+        if (!v1 || v1->parent_fd < 0)
+                return -ENOSYS;
+        return freeze_v1(c, v1, frozen, deadline);
+}
+
+int cgroup_freeze(struct cgroup *c, bool frozen, struct err *err) {
+        int r = freeze(c, frozen, deadline_in(WAIT_MS));
+
+        if (r == 0)
+                return 0;
+        if (frozen)
+                (void) freeze(c, false, deadline_in(FREEZE_MS)); /* half frozen is the worst of both */
+        return err_set(err, r, ERR_INTERNAL, "%s control group %s: %s", frozen ? "freeze" : "thaw", c->name,
+                       r == -ENOSYS ? "no freezer is mounted here" : strerrorname_np(-r));
+}
+
+static void kill_one(const struct cgroup *c, pid_t pid) {
+        (void) c;
+        (void) sys_kill(pid, SIGKILL);
 }
 
 static int kill_round(const struct cgroup *c) {
@@ -146,7 +192,7 @@ static int kill_round(const struct cgroup *c) {
 
                 if (!(c->made & BIT(i)))
                         continue;
-                n = kill_listed(c, &c->host->hiers[i]);
+                n = each_listed(c, &c->host->hiers[i], kill_one);
                 if (n < 0)
                         return n;
                 sum += n;
@@ -154,7 +200,7 @@ static int kill_round(const struct cgroup *c) {
         return sum;
 }
 
-static int kill_by_list(const struct cgroup *c, uint64_t deadline) {
+static int kill_by_list(struct cgroup *c, uint64_t deadline) {
         for (;;) {
                 int n;
 
@@ -170,10 +216,16 @@ static int kill_by_list(const struct cgroup *c, uint64_t deadline) {
         }
 }
 
-int cgroup_kill(const struct cgroup *c, struct err *err) {
+int cgroup_kill(struct cgroup *c, struct err *err) {
         uint64_t deadline = deadline_in(WAIT_MS);
-        int r = c->v2_fd < 0 ? -ENOENT : fd_write_at(c->v2_fd, "cgroup.kill", "1");
+        int r = c->mode == CGROUP_HYBRID && c->v2_fd < 0 ? kill_round(c) : 1;
 
+        if (r == 0)
+                return 0; /* nobody is left, as nearly always */
+        if (r > 0)
+                r = join_v2(c, deadline);
+        if (r == 0)
+                r = c->v2_fd < 0 ? -ENOENT : fd_write_at(c->v2_fd, "cgroup.kill", "1");
         if (r == 0)
                 r = wait_event(c, "populated", 0, deadline);
         else if (r == -ENOENT)

@@ -31,6 +31,7 @@ struct evidence_status {
 
 struct evidence_mount {
         const char *root, *target, *options, *fstype, *source; /* into the text */
+        const char *super;                                     /* options of the file system itself */
         bool propagates;                                       /* shared: or master: */
 };
 

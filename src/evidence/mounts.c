@@ -118,6 +118,8 @@ static int check_one(const struct plan *p, const struct evidence_mount *m, struc
                 return read_mismatch(err, "mount", "%s is a %s", m->target, m->fstype);
         if (!has_all(m->options, flags_of(plan_mount)))
                 return read_mismatch(err, "mount", "%s is %s", m->target, m->options);
+        if (plan_mount->kind == PLAN_DEVPTS && !has_option(m->super, "max=" PLAN_TERMINALS))
+                return read_mismatch(err, "terminal limit", "%s has %s", m->target, m->super);
         return 0;
 }
 

@@ -152,7 +152,8 @@ int evidence_parse_mounts(char *text, struct evidence_mount *ret, size_t cap) {
                         m.propagates |= strncmp(w, "shared:", 7) == 0 || strncmp(w, "master:", 7) == 0;
                 m.fstype = w ? word(&line) : NULL;
                 m.source = m.fstype ? word(&line) : NULL;
-                if (!m.source)
+                m.super = m.source ? word(&line) : NULL;
+                if (!m.super)
                         return -EBADMSG;
                 if (n == cap)
                         return -E2BIG;

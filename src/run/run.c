@@ -190,6 +190,7 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
                 .envp = o->env,
                 .tty = o->tty,
                 .no_stdin = o->no_stdin,
+                .counted = o->want_details,
                 .output_credit = OUTPUT_CREDIT,
                 .agent = o->agent,
                 .agent_bytes = o->agent_bytes,

@@ -2,9 +2,9 @@
  * child.c - the process that becomes a sandbox's pid 1.
  *
  * Theory of operation. The child shares memory and descriptors with the supervisor (CLONE_VM|CLONE_FILES) and runs
- * beside it: while it makes the network namespace, while it makes the network namespace, the slowest step of all, the
- * supervisor makes cgroups, the user namespace and the pieces of the root, and announces them in two stages. The child
- * runs as the supervisor's root until the last moment, so it reads nothing but the plan.
+ * beside it: while it makes the network namespace, the slowest step of all, the supervisor makes the root, the cgroups,
+ * the user namespace and the pieces of the root, and announces them in two stages. The child runs as the supervisor's
+ * root until the last moment, so it reads nothing but the plan.
  *
  * Because memory is shared, nothing here may use libc: errno, malloc and stdio belong to the supervisor, which is using
  * them at the same time. Only sys_*() calls are made; tools/check-child fails the build's tests if another symbol
@@ -280,7 +280,6 @@ static int pivot(void) {
 /* What the kernel is asked for: names, network, the other namespaces. Meanwhile the supervisor makes the root. */
 static int set_up_kernel(struct child *c) {
         const struct sys_mount_attr private = { .propagation = SYS_MS_PRIVATE };
-        unsigned more = SYS_CLONE_NEWCGROUP | SYS_CLONE_NEWTIME;
         int r = arm_death(c->parent_pidfd);
 
         if (r < 0)
@@ -302,7 +301,14 @@ static int set_up_kernel(struct child *c) {
         r = wait_stage(c, STAGE_ROOT);
         if (r < 0)
                 return fail(c, STEP_WAIT, r);
-        r = join_groups(c);
+        return 0;
+}
+
+/* Joins the groups, then makes the namespaces that depend on that or must come late. */
+static int set_up_groups(struct child *c) {
+        unsigned more = SYS_CLONE_NEWCGROUP | SYS_CLONE_NEWTIME;
+        int r = join_groups(c);
+
         if (r < 0)
                 return fail(c, STEP_CGROUP, r);
         if (WEAK(c, WEAKEN_CGROUP_NS))
@@ -342,6 +348,9 @@ static int set_up_root(struct child *c) {
         r = wait_stage(c, STAGE_PIECES);
         if (r < 0)
                 return fail(c, STEP_WAIT, r);
+        r = set_up_groups(c);
+        if (r != 0)
+                return r;
         r = c->plan->landlock_abi > 0 ? rule(c->plan->landlock_proc, "proc") : 0;
         if (r < 0)
                 return fail(c, STEP_LANDLOCK, r);

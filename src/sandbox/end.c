@@ -49,21 +49,21 @@ int sandbox_end(struct sandbox *sb, struct err *err) {
         bool clean;
         int r = 0;
 
-        if (sb->agent_pid > 0) {
-                /* Pid 1 of the namespace: with it everything inside ends, whatever signals it ignores. */
+        /* Pid 1 of the namespace: with it everything inside ends, whatever signals it ignores. */
+        if (sb->agent_pid > 0)
                 (void) sys_pidfd_send_signal(sb->agent_pidfd, SIGKILL);
-                (void) end_reap(sb->agent_pid);
-                sb->agent_pid = 0;
-        }
-        janitor_finish(sb); /* it removes the groups while we let go of the rest */
-        drop_fd(&sb->root_fd);
-        drop_fd(&sb->agent_pidfd);
+        drop_fd(&sb->root_fd); /* while it dies */
         drop_fd(&sb->control_fd);
         drop_fd(&sb->gate_fd);
         drop_fd(&sb->pair_fd);
         drop_fd(&sb->listener_fd);
         drop_fd(&sb->proc_fd);
         buf_done(&sb->out);
+        if (sb->agent_pid > 0)
+                (void) end_reap(sb->agent_pid);
+        sb->agent_pid = 0;
+        janitor_finish(sb);
+        drop_fd(&sb->agent_pidfd);
         clean = janitor_wait(sb) == 0;
         if (!clean && sb->has_cgroup) {
                 r = cgroup_kill(&sb->cgroup, err);

@@ -23,7 +23,7 @@ static int oops(struct err *err, const char *what) {
         return err_set(err, -errno, ERR_INTERNAL, "%s: %s", what, strerror(errno));
 }
 
-static void out_flush(struct sandbox *sb) {
+void gate_flush(struct sandbox *sb) {
         ssize_t n;
 
         while (sb->out.len > 0 && (n = write(sb->control_fd, sb->out.p, sb->out.len)) > 0)
@@ -97,7 +97,7 @@ int gate_wait(struct sandbox *sb, const struct child *c, struct err *err) {
                         { sb->control_fd, sb->out.len ? POLLOUT : 0, 0 },
                 };
 
-                out_flush(sb);
+                gate_flush(sb);
                 if (poll(p, 3, 200) < 0 && errno != EINTR)
                         return oops(err, "waiting for the agent");
                 if (p[0].revents & POLLIN)

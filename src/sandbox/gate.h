@@ -3,6 +3,8 @@
 
 #include "sandbox/child.h"
 
+/* Writes queued frames as far as the socket takes them. */
+void gate_flush(struct sandbox *sb);
 /* Flushes queued frames and waits for AP_READY: sb->ready, command_pid, pair_fd, listener_fd. */
 int gate_wait(struct sandbox *sb, const struct child *c, struct err *err);
 /* The child's own word on why it ended. */

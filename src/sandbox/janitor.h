@@ -1,20 +1,19 @@
-/* janitor.h - the process beside a supervisor: makes the network namespace, cleans up at the end. Private to sandbox/.
- */
+/* janitor.h - the process beside a supervisor: holds the user namespace, cleans up at the end. Private to sandbox/. */
 #pragma once
 
-#include "sandbox/sandbox.h"
+#include "sandbox/child.h"
 
 /*
  * Starts it: sb->janitor_pid. It must come before any descriptor that only the supervisor may hold,
  * and before the first directory is made, so that no moment exists in which SIGKILL would leave one behind.
  */
-int janitor_start(struct sandbox *sb, int parent_pidfd, struct err *err);
+int janitor_start(struct sandbox *sb, const struct child *c, struct err *err);
 /* Tells it where control groups are made, before one is. */
 int janitor_watch(const struct sandbox *sb, struct err *err);
 /* Waits until it has forbidden user namespaces inside; negative: why it could not. */
 int janitor_walled(void);
 /* Lets it clean up, which janitor_wait() completes: 0 when everything is gone, else -EBUSY. */
-/* end.c: waits for an ended child; returns its status. */
-int end_reap(pid_t pid);
 void janitor_finish(struct sandbox *sb);
 int janitor_wait(struct sandbox *sb);
+/* end.c: waits for an ended child; returns its status. */
+int end_reap(pid_t pid);

@@ -56,7 +56,7 @@ int root_make(const struct plan *plan, struct child *c, struct err *err) {
         return r < 0 ? oops(err, r, "making", where) : 0;
 }
 
-static int devpts_make(struct err *err) {
+static int devpts_make(const struct child *c, struct err *err) {
         AUTO_FD int fs = sys_fsopen("devpts");
         int r = fs;
 
@@ -66,8 +66,8 @@ static int devpts_make(struct err *err) {
                 r = sys_fsconfig(fs, SYS_FSCONFIG_STRING, "ptmxmode", "0666");
         if (r >= 0)
                 r = sys_fsconfig(fs, SYS_FSCONFIG_STRING, "mode", "0600");
-        if (r >= 0) /* the machine's terminals are counted together: no sandbox may take all */
-                r = sys_fsconfig(fs, SYS_FSCONFIG_STRING, "max", "64");
+        if (r >= 0 && !WEAK(c, WEAKEN_TERMINALS))
+                r = sys_fsconfig(fs, SYS_FSCONFIG_STRING, "max", PLAN_TERMINALS);
         if (r >= 0)
                 r = sys_fsconfig(fs, SYS_FSCONFIG_CREATE, NULL, NULL);
         if (r >= 0)
@@ -115,7 +115,7 @@ int root_pieces(const struct plan *plan, struct child *c, int idmap_fd, struct e
                 int r = -ENOENT;
 
                 if (m->kind == PLAN_DEVPTS)
-                        r = devpts_make(err);
+                        r = devpts_make(c, err);
                 else if (m->kind != PLAN_WRITABLE)
                         r = bind_make(m, c->weaken, idmap_fd, err);
                 if (r < 0 && (r != -ENOENT || m->kind == PLAN_BIND))

@@ -58,6 +58,8 @@ enum sandbox_weaken {
         WEAKEN_AGENT_CAPS,
         WEAKEN_OOM_SCORE,
         WEAKEN_TMPFS_SIZE,
+        WEAKEN_TERMINALS,
+        WEAKEN_WALL,
         WEAKEN_COUNT
 };
 /* True in the twin only: there a caller may go on after a failed read-back, to see what an attack makes of it. */
@@ -69,6 +71,7 @@ struct sandbox_request {
         const char *const *argv, *const *envp; /* NULL-terminated */
         const char *cwd;
         bool tty, no_stdin;
+        bool counted; /* processor time will be asked for */
         uint16_t rows, columns;
         uint32_t output_credit;
         const void *agent; /* the agent's ELF image */

@@ -92,12 +92,12 @@ static int agent_make(const struct sandbox_request *req, struct err *err) {
         return 0;
 }
 
-static int groups_open(struct sandbox *sb, struct err *err) {
+static int groups_open(struct sandbox *sb, bool counted, struct err *err) {
         char name[CGROUP_NAME];
         int r;
 
         slot_name(name, sb->slot);
-        r = cgroup_make_first(sb->cgroup_host, name, &sb->cgroup, err);
+        r = cgroup_make_first(sb->cgroup_host, name, counted, &sb->cgroup, err);
         if (r == -EEXIST) {
                 /* Left behind by a supervisor and janitor that were both killed; the slot is ours, so is this. */
                 r = cgroup_open(sb->cgroup_host, name, &sb->cgroup, err);
@@ -106,7 +106,7 @@ static int groups_open(struct sandbox *sb, struct err *err) {
                 if (r == 0)
                         r = cgroup_remove(&sb->cgroup, err);
                 if (r == 0)
-                        r = cgroup_make_first(sb->cgroup_host, name, &sb->cgroup, err);
+                        r = cgroup_make_first(sb->cgroup_host, name, counted, &sb->cgroup, err);
         }
         if (r == 0)
                 sb->has_cgroup = true;
@@ -139,6 +139,8 @@ static int groups_limit(struct sandbox *sb, const struct plan *plan, struct chil
         r = cgroup_make_rest(&sb->cgroup, err);
         if (r == 0)
                 r = cgroup_limit(&sb->cgroup, &set, err);
+        if (r == 0 && sb->cgroup.v2_fd >= 0 && !c->born)
+                r = cgroup_join_late(&sb->cgroup, err);
         memcpy(c->tasks_fds, sb->cgroup.tasks_fds, sizeof(c->tasks_fds));
         c->n_tasks = sb->cgroup.n_tasks;
         return r;
@@ -159,6 +161,7 @@ static int child_clone(struct sandbox *sb, struct child *c, struct err *err) {
         if (sb->has_cgroup && sb->cgroup.v2_fd >= 0 && !WEAK(c, WEAKEN_TASKS)) {
                 args.flags |= SYS_CLONE_INTO_CGROUP;
                 args.cgroup = (uint64_t) sb->cgroup.v2_fd;
+                c->born = true;
         }
         if (WEAK(c, WEAKEN_PID))
                 args.flags &= ~(uint64_t) SYS_CLONE_NEWPID;
@@ -183,23 +186,18 @@ static void child_fill(const struct plan *plan, struct sandbox *sb, struct child
         c->n_time_offsets =
                 (size_t) snprintf(c->time_offsets, sizeof(c->time_offsets), "monotonic -%lld 0\nboottime -%lld 0\n",
                                   (long long) mono.tv_sec, (long long) boot.tv_sec);
-        c->user = sandbox_host_uid(sb, plan->uid);
         for (size_t i = 0; i < plan->n_mounts; i++)
                 c->piece_fds[i] = -1;
 }
 
-/* Everything the child waits for, in the order in which it needs it. */
+/* The second half of what the child waits for; the first is the root. */
 static int prepare(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct child *c,
                    struct err *err) {
         AUTO_FD int idmap = -1;
         int r = groups_limit(sb, plan, c, err);
 
-        if (r == 0)
-                r = root_make(plan, c, err);
         if (r < 0)
                 return r;
-        sb->root_fd = c->root_fd;
-        publish(c, STAGE_ROOT);
         c->userns_fd = r = idmap_sandbox(sb, c, err);
         if (r < 0)
                 return r;
@@ -279,7 +277,7 @@ static uint32_t controls(const struct plan *plan, const struct child *c) {
         return all;
 }
 
-/* Both frames are queued before the agent exists, so that it never waits for a round trip. */
+/* Both frames are in the socket before the agent exists, so that it never waits for us. */
 static int frames_queue(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb,
                         const struct child *c, struct err *err) {
         static uint8_t frame[AP_FRAME_MAX];
@@ -318,7 +316,10 @@ static int frames_queue(const struct plan *plan, const struct sandbox_request *r
                 return err_set(err, -E2BIG, ERR_INVALID, "command: arguments and environment are larger than %d KiB",
                                AP_FRAME_MAX / 1024 - 16);
         buf_add(&sb->out, frame, w.len);
-        return sb->out.bad ? err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory") : 0;
+        if (sb->out.bad)
+                return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+        gate_flush(sb);
+        return 0;
 }
 
 /* A machine may offer no control groups to an ordinary user: the way out is named, and never taken by itself. */
@@ -328,24 +329,62 @@ static int groups_missing(struct err *err) {
         return err_set(err, e.code, e.kind, "limits: %.220s; or pass --limits=rlimit (weaker)", e.msg);
 }
 
+/* The place of the sandbox, and the process that cleans up after it: before anything is made that could stay. */
 static int claim(const struct plan *plan, struct sandbox *sb, struct child *c, struct err *err) {
-        int r;
+        int r = slot_claim(sb, enter_is_rootless(), err);
 
-        sb->proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        c->parent_pidfd = sys_pidfd_open(getpid());
-        if (sb->proc_fd < 0 || c->parent_pidfd < 0)
-                return oops(err, "opening /proc");
-        r = slot_claim(sb, enter_is_rootless(), err);
         if (r < 0)
                 return r;
         sb->uid_base = enter_is_rootless() ? 1 : SLOT_UID_FIRST + sb->slot * PLAN_IDS;
-        r = janitor_start(sb, c->parent_pidfd, err);
-        if (r < 0 || (plan->off & PLAN_OFF_CGROUP))
-                return r;
+        c->user = sandbox_host_uid(sb, plan->uid);
+        return janitor_start(sb, c, err);
+}
+
+static int groups_find(struct sandbox *sb, bool counted, struct err *err) {
+        int r;
+
         if (cgroup_host_find(&sb->cgroup_host, err) < 0)
                 return groups_missing(err);
         r = janitor_watch(sb, err);
-        return r < 0 ? r : groups_open(sb, err);
+        return r < 0 ? r : groups_open(sb, counted, err);
+}
+
+static int root_publish(const struct plan *plan, struct sandbox *sb, struct child *c, struct err *err) {
+        int r = root_make(plan, c, err);
+
+        if (r < 0)
+                return r;
+        sb->root_fd = c->root_fd;
+        publish(c, STAGE_ROOT);
+        return 0;
+}
+
+/*
+ * From nothing to a child that has all it needs. Where groups are joined later (v1) the child is started first, because
+ * its network namespace takes longest; into a v2 group it is born, so that the group must exist before.
+ */
+static int build(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct child *c,
+                 struct err *err) {
+        bool groups = !(plan->off & PLAN_OFF_CGROUP), late = groups && (req->counted || cgroup_is_by_birth());
+        int r = late ? 0 : child_clone(sb, c, err);
+
+        if (r == 0)
+                r = claim(plan, sb, c, err);
+        if (r == 0 && late)
+                r = groups_find(sb, req->counted, err);
+        if (r == 0 && late)
+                r = child_clone(sb, c, err);
+        if (r == 0)
+                r = root_publish(plan, sb, c, err);
+        if (r == 0 && groups && !late)
+                r = groups_find(sb, req->counted, err);
+        if (r == 0)
+                r = prepare(plan, req, sb, c, err);
+        if (r == 0)
+                r = oom_score(sb, c, err); /* inherited by the command, which the frames bring to life */
+        if (r == 0)
+                r = frames_queue(plan, req, sb, c, err);
+        return r < 0 ? r : network_up(sb, c, err);
 }
 
 int sandbox_start(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct err *err) {
@@ -359,19 +398,12 @@ int sandbox_start(const struct plan *plan, const struct sandbox_request *req, st
         sb->out = BUF_INIT(QUEUE_MAX);
         *c = (struct child){ .plan = plan, .weaken = req->weaken, .userns_fd = -1, .root_fd = -1 };
         sb->user_is_caller = enter_is_rootless() && plan->policy->n_mounts > 0 && plan->uid == PLAN_USER;
-        r = claim(plan, sb, c, err);
-        if (r < 0)
-                return r;
+        sb->proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        c->parent_pidfd = sys_pidfd_open(getpid());
+        if (sb->proc_fd < 0 || c->parent_pidfd < 0)
+                return oops(err, "opening /proc");
         child_fill(plan, sb, c);
-        r = child_clone(sb, c, err);
-        if (r == 0)
-                r = prepare(plan, req, sb, c, err);
-        if (r == 0)
-                r = frames_queue(plan, req, sb, c, err);
-        if (r == 0)
-                r = oom_score(sb, c, err);
-        if (r == 0)
-                r = network_up(sb, c, err);
+        r = build(plan, req, sb, c, err);
         if (r < 0) {
                 publish(c, STAGE_GIVE_UP);
                 if (c->failed && c->code != -ECANCELED)

@@ -37,6 +37,8 @@ enum sandbox_weaken sandbox_weaken_parse(const char *name) {
                 [WEAKEN_AGENT_CAPS] = "agent-caps",
                 [WEAKEN_OOM_SCORE] = "oom-score",
                 [WEAKEN_TMPFS_SIZE] = "tmpfs-size",
+                [WEAKEN_TERMINALS] = "terminals",
+                [WEAKEN_WALL] = "user-namespaces",
         };
 
         for (unsigned i = 0; i < WEAKEN_COUNT; i++)

@@ -45,6 +45,8 @@ NAMED = {
     "agent-caps": "agent capabilities is not in force",
     "oom-score": "oom score is not in force",
     "tmpfs-size": "disk limit is not in force",
+    "terminals": "terminal limit is not in force",
+    "user-namespaces": "max_user_namespaces is not in force",
 }
 
 

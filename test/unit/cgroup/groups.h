@@ -8,6 +8,7 @@
 #include "cgroup/cgroup.h"
 
 struct CMUnitTest;
+struct err;
 
 struct groups {
         struct cgroup_host *host;
@@ -18,6 +19,9 @@ struct groups {
 /* cmocka set-up and tear-down: *state is a struct groups with a limited, empty group. */
 int groups_setup(void **state);
 int groups_teardown(void **state);
+
+/* Both steps of making a group, as the mode under test wants them. */
+int groups_make(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err);
 
 /* Starts fn(arg) inside the group, the way a sandbox is started: born into v2, "0" written to each tasks file. It has
  * joined all of them when this returns. */
@@ -34,8 +38,9 @@ void *groups_shared(size_t n);
 void groups_sleep_ms(long ms);
 
 /*
- * Runs the tests in the mode of this machine, and on a hybrid one again in a mount namespace without the v2 hierarchy,
- * which is pure v1. Needs root: the result is 77 ("skipped") for anybody else.
+ * Runs the tests in the mode of this machine. On a hybrid one they run again without a v2 group until it is needed, and
+ * in a mount namespace without the v2 hierarchy, which is pure v1. Needs root: the result is 77 ("skipped") for anybody
+ * else.
  */
 int groups_main(const char *name, const struct CMUnitTest *tests, size_t n);
 

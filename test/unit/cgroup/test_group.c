@@ -173,7 +173,7 @@ static void taken_name_is_refused_and_untouched(void **state) {
         struct err err = { 0 };
         size_t before = count_groups(g, g->c.name);
 
-        assert_int_equal(cgroup_make(g->host, g->c.name, &other, &err), -EEXIST);
+        assert_int_equal(groups_make(g->host, g->c.name, &other, &err), -EEXIST);
         assert_int_equal(count_groups(g, g->c.name), before);
         assert_int_equal(cgroup_verify(&g->c, &g->limits, &err), 0);
 }
@@ -191,7 +191,7 @@ static void half_taken_name_leaves_nothing_new(void **state) {
         while (faccessat(fds[last], g->c.name, F_OK, 0) < 0)
                 last--;
         assert_int_equal(mkdirat(fds[last], name, 0755), 0);
-        assert_int_equal(cgroup_make(g->host, name, &other, &err), -EEXIST);
+        assert_int_equal(groups_make(g->host, name, &other, &err), -EEXIST);
         assert_int_equal(count_groups(g, name), 1);
         assert_int_equal(unlinkat(fds[last], name, AT_REMOVEDIR), 0);
 }
@@ -205,7 +205,7 @@ static void names_that_are_paths_are_refused(void **state) {
         struct err err = { 0 };
 
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-                assert_int_equal(cgroup_make(g->host, bad[i], &other, &err), -EINVAL);
+                assert_int_equal(groups_make(g->host, bad[i], &other, &err), -EINVAL);
                 assert_int_equal(cgroup_open(g->host, bad[i], &other, &err), -EINVAL);
         }
 }
@@ -243,7 +243,7 @@ static void leftovers_can_be_opened_killed_and_removed(void **state) {
 
         (void) snprintf(name, sizeof(name), "left-%d", (int) getpid());
         assert_int_equal(cgroup_open(g->host, name, &found, &err), -ENOENT);
-        assert_int_equal(cgroup_make(g->host, name, &made, &err), 0);
+        assert_int_equal(groups_make(g->host, name, &made, &err), 0);
         pid = groups_start(&made, wait_for_ever, NULL);
         assert_true(pid > 0);
         assert_int_equal(cgroup_open(g->host, name, &found, &err), 0);

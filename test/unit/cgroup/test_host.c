@@ -107,7 +107,7 @@ static int user_life(void) {
 
         if (cgroup_host_find(&h, &err) < 0)
                 return complain("find", &err);
-        if (cgroup_make(h, "mine", &c, &err) < 0 || cgroup_limit(&c, &l, &err) < 0 || cgroup_verify(&c, &l, &err) < 0)
+        if (groups_make(h, "mine", &c, &err) < 0 || cgroup_limit(&c, &l, &err) < 0 || cgroup_verify(&c, &l, &err) < 0)
                 return complain("make", &err);
         pid = groups_start(&c, spend_a_moment, NULL);
         groups_sleep_ms(50);
@@ -119,7 +119,7 @@ static int user_life(void) {
                 return complain("remove", &err);
         l.io_bytes_per_s = 1000000;
         l.n_io_devices = 1;
-        if (cgroup_make(h, "mine", &c, &err) < 0)
+        if (groups_make(h, "mine", &c, &err) < 0)
                 return complain("make again", &err);
         /* On v1 blkio was not given away: the limit must be refused, not forgotten. */
         if (cgroup_host_mode(h) != CGROUP_V2 && (cgroup_limit(&c, &l, &err) == 0 || !strstr(err.msg, "cgroup.io")))

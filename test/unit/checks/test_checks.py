@@ -9,7 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else __file__).resolve()
 TOOLS = (ROOT if ROOT.is_dir() else ROOT.parents[3]) / "tools"
-LAYERS = "base:\njson: base\nrun: base json\ncli: base run\n"
+LAYERS = "base:\njson: base\nhttp: base\nrun: base json http\ncli: base run\n"
 
 
 class Checks(unittest.TestCase):
@@ -46,11 +46,14 @@ class Checks(unittest.TestCase):
         self.refuses(tool, "src/json/a.c", '#include "run/run.h"\n', "src/json/a.c:1: json may not include run")
         self.refuses(tool, "src/run/a.c", '\n#include "json/tree.h"\n', "src/run/a.c:2: tree.h is private to json")
         self.refuses(tool, "src/new/a.c", "", "component 'new' is not in tools/layers.txt")
+        self.refuses(tool, "src/run/a.c", '#include "http/conn.h"\n', "conn.h is private to http; include http/http.h")
+        self.accepts(tool, "src/run/a.c", '#include "http/http.h"\n#include "http/server.h"\n')
         self.accepts(tool, "src/run/a.c", '#include "json/json.h"\n#include "base/err.h"\n#include "own.h"\n')
 
     def test_layers_refuse_foreign_libraries(self):
         tool = "check-layers.py"
         self.refuses(tool, "src/run/a.c", "#include <jansson.h>\n", "src/run/a.c:1: <jansson.h> belongs")
+        self.refuses(tool, "src/run/a.c", "#include <llhttp.h>\n", "<llhttp.h> belongs")
         self.refuses(tool, "src/seccomp.c", "#include <seccomp.h>\n", "is not in tools/layers.txt")
         self.refuses(tool, "src/base/a.c", "#include <cmocka.h>\n", "<cmocka.h> belongs")
         self.accepts(tool, "src/json/a.c", "#include <jansson.h>\n#include <linux/seccomp.h>\n")

@@ -45,6 +45,8 @@ static const struct {
         { "agent-caps", WEAKEN_AGENT_CAPS },
         { "oom-score", WEAKEN_OOM_SCORE },
         { "tmpfs-size", WEAKEN_TMPFS_SIZE },
+        { "terminals", WEAKEN_TERMINALS },
+        { "user-namespaces", WEAKEN_WALL },
 };
 
 static void every_control_has_a_name(void **state) {
