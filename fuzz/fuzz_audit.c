@@ -26,7 +26,7 @@ static void event(const uint8_t *p, size_t n) {
         if (audit_event_get(&r, &ev, &err) < 0)
                 return;
         audit_event_put(&ev, &w);
-        if (w.bad || w.len != n)
+        if (w.bad || w.len + r.left != n)
                 abort();
         if (audit_record_make(&ev, &at, &line, hash, &err) == 0 &&
             (audit_record_check(line.p, line.len, 1, at.prev, again, &err) < 0 || memcmp(hash, again, HASH_BYTES) != 0))

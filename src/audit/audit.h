@@ -112,7 +112,7 @@ void audit_item(struct audit_event *ev, const char *kind, const char *id, const 
 /* Tenant, kind, codes and keys are well formed. */
 int audit_event_check(const struct audit_event *ev, struct err *err);
 bool audit_tenant_ok(const char *tenant);
-/* As a message, for ipc. Untrusted on the way back, fuzzed. */
+/* In a message, for ipc; more may follow. Untrusted on the way back, fuzzed. */
 void audit_event_put(const struct audit_event *ev, struct wr *w);
 int audit_event_get(struct rd *r, struct audit_event *ret, struct err *err);
 

@@ -237,7 +237,7 @@ int audit_event_get(struct rd *r, struct audit_event *ret, struct err *err) {
                 rd_str(r, ret->items[i].method, sizeof(ret->items[i].method));
                 rd_str(r, ret->items[i].result, sizeof(ret->items[i].result));
         }
-        if (!rd_done(r))
+        if (r->bad)
                 return err_set(err, -EBADMSG, ERR_PEER, "audit event: malformed");
         if (audit_event_check(ret, err) < 0) {
                 err->kind = ERR_PEER;

@@ -42,6 +42,8 @@ static const struct option_word {
         { "json", 0, OPTIONAL_FILE, "print the result as JSON", NULL },
         { "evidence", 0, FILE_NAME, "write what was read back from the kernel", NULL },
         { "show-evidence", 0, SWITCH, "show the evidence as a card", NULL },
+        { "audit", 0, FILE_NAME, "record the run in a log or with a notary", NULL },
+        { "tenant", 0, WORD, "whose chain of records it belongs to", NULL },
         { "limits", 0, CHOICE, "how limits are enforced", "cgroup rlimit" },
         { "off", 0, CHOICE, "do without a control that this machine lacks", "landlock io" },
         { "allow-sensitive-mounts", 0, SWITCH, "mount what is refused by default", NULL },

@@ -31,14 +31,22 @@ static ssize_t path_get(const char *text, uint8_t path[MERKLE_PATH][HASH_BYTES])
         return (ssize_t) n;
 }
 
+/* Hashes that the records name. */
 struct expected {
-        char start[HASH_TEXT], end[HASH_TEXT]; /* hashes that the records name */
+        char evidence[HASH_TEXT], plan[HASH_TEXT], policy[HASH_TEXT], receipt[HASH_TEXT];
 };
+
+static void hash_take(char dst[HASH_TEXT], const struct json *from, const char *key) {
+        const char *hash = json_get_str(from, key);
+
+        if (hash)
+                (void) str_copy(dst, HASH_TEXT, hash);
+}
 
 static int record_facts(const char *record, const struct dossier_facts *f, struct expected *ex, struct err *err) {
         CLEANUP(json_freep) struct json *doc = NULL;
         const struct json *metadata, *fields;
-        const char *tenant, *sandbox, *hash;
+        const char *tenant, *sandbox;
 
         if (json_parse("record", record, strlen(record), &doc, err) < 0)
                 return wrong(err, "a record is not JSON");
@@ -48,12 +56,10 @@ static int record_facts(const char *record, const struct dossier_facts *f, struc
         sandbox = json_get_str(json_get(json_get(doc, "device"), "container"), "uid");
         if (!tenant || !sandbox || !str_eq(tenant, f->tenant) || !str_eq(sandbox, f->sandbox))
                 return wrong(err, "a record is of another sandbox");
-        hash = json_get_str(fields, "start_statement");
-        if (hash)
-                (void) str_copy(ex->start, sizeof(ex->start), hash);
-        hash = json_get_str(fields, "end_statement");
-        if (hash)
-                (void) str_copy(ex->end, sizeof(ex->end), hash);
+        hash_take(ex->evidence, fields, "evidence");
+        hash_take(ex->plan, fields, "plan");
+        hash_take(ex->receipt, fields, "receipt");
+        hash_take(ex->policy, json_get(doc, "policy"), "uid");
         return 0;
 }
 
@@ -83,19 +89,46 @@ static int event_check(const struct json *one, uint64_t after, const struct audi
         return record_facts(record, f, ex, err);
 }
 
-/* A document must be the one whose hash a record names; and what a record names must be there. */
-static int document_check(const struct json *doc, const char *kind, const char *want, bool *ret_has, struct err *err) {
-        const char *text = json_get_str(doc, kind);
-        char hash[HASH_TEXT];
+static int another(struct err *err, const char *what) {
+        return err_set(err, -EBADMSG, ERR_INVALID, "not a valid dossier: its %s is not the one that the log names",
+                       what);
+}
 
-        *ret_has = text != NULL;
-        if (!text)
-                return 0;
-        hash_text(hash, text, strlen(text));
-        if (!str_eq(hash, want))
-                return err_set(err, -EBADMSG, ERR_INVALID,
-                               "not a valid dossier: the document '%s' is not the one that the log names", kind);
-        return 0;
+/* One member of the document of the start, written canonically, has the hash that a record names. */
+static int part_check(const struct json *start, const char *key, const char *want, struct err *err) {
+        AUTO_FREE char *text = NULL;
+        char hash[HASH_TEXT];
+        int r = json_get(start, key) ? json_text(json_get(start, key), false, &text, err) : -EBADMSG;
+
+        if (r == 0)
+                hash_text(hash, text, strlen(text));
+        return r < 0 || !str_eq(hash, want) ? another(err, key) : 0;
+}
+
+static int documents_check(const struct json *doc, const struct expected *ex, struct dossier_facts *f,
+                           struct err *err) {
+        const char *start_text = json_get_str(doc, "start"), *end_text = json_get_str(doc, "end");
+        CLEANUP(json_freep) struct json *start = NULL;
+        char hash[HASH_TEXT];
+        int r = 0;
+
+        f->has_start = start_text != NULL;
+        f->has_end = end_text != NULL;
+        if (start_text && json_parse("start", start_text, strlen(start_text), &start, err) < 0)
+                return wrong(err, "what was read back is not JSON");
+        if (start && json_len(start) != 3)
+                return wrong(err, "what was read back has other parts than evidence, plan and policy");
+        if (start)
+                r = part_check(start, "evidence", ex->evidence, err);
+        if (start && r == 0)
+                r = part_check(start, "plan", ex->plan, err);
+        if (start && r == 0)
+                r = part_check(start, "policy", ex->policy, err);
+        if (r == 0 && end_text) {
+                hash_text(hash, end_text, strlen(end_text));
+                r = str_eq(hash, ex->receipt) ? 0 : another(err, "receipt");
+        }
+        return r;
 }
 
 static int head_get(const struct json *doc, const uint8_t pub[SIGN_PUBLIC], const struct dossier_facts *f,
@@ -141,9 +174,7 @@ int dossier_check(const char *payload, size_t n, const uint8_t pub[SIGN_PUBLIC],
         if (r == 0 && json_len(events) == 0)
                 r = wrong(err, "it has no records");
         if (r == 0)
-                r = document_check(doc, "start", ex.start, &ret->has_start, err);
-        if (r == 0)
-                r = document_check(doc, "end", ex.end, &ret->has_end, err);
+                r = documents_check(doc, &ex, ret, err);
         ret->events = json_len(events);
         ret->log_size = head.tree.size;
         return r;

@@ -19,7 +19,6 @@
 #include "json/tree.h"
 
 enum { WRECK_OBJECT = 1000, WRECK_ARRAY = 1001 };
-enum { REAL_DIGITS = 15 };
 
 /* Values: the document, one for each comma, and one for each container that is not empty. Text that is not JSON may
  * be counted wrongly; it is refused afterwards. */
@@ -251,9 +250,13 @@ bool json_is_array(const struct json *j) {
 }
 
 int json_text(const struct json *j, bool pretty, char **ret, struct err *err) {
-        size_t flags = pretty ? JSON_INDENT(2) : JSON_COMPACT | JSON_SORT_KEYS;
-        char *text = j ? json_dumps(tree_raw(j), flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;
+        char *text = NULL;
 
+        if (j && pretty)
+                text = json_dumps(tree_raw(j),
+                                  JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(JSON_REAL_DIGITS));
+        else if (j)
+                text = json_canonical(tree_raw(j));
         if (!text)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "build JSON: no memory, or a value that JSON cannot hold");
         *ret = text;

@@ -32,6 +32,8 @@ struct ledger {
         struct sign_key *key;
         struct chain *chains;
         size_t n_chains;
+        int unsynced[LEDGER_UNSYNCED]; /* statements */
+        size_t n_unsynced;
 };
 
 int ledger_chain(struct ledger *l, const char *tenant, struct chain **ret, struct err *err);

@@ -15,6 +15,10 @@
 #include "ledger/chain.h"
 
 struct ledger *ledger_free(struct ledger *l) {
+        struct err err = { 0 };
+
+        if (l)
+                (void) ledger_sync(l, &err);
         while (l && l->chains) {
                 struct chain *next = l->chains->next;
 
@@ -178,9 +182,24 @@ int ledger_statement(struct ledger *l, const char *tenant, const char *sandbox, 
                 r = fd_write_all(fd, text, n);
         if (r == 0 && l->s.readers != (gid_t) -1 && (fchown(fd, (uid_t) -1, l->s.readers) < 0 || fchmod(fd, 0640) < 0))
                 r = -errno;
-        if (r == 0 && fdatasync(fd) < 0)
-                r = -errno;
-        return r < 0 ? err_set(err, r, ERR_INTERNAL, "audit statement of %s: %s", sandbox, strerror(-r)) : 0;
+        if (r < 0)
+                return err_set(err, r, ERR_INTERNAL, "audit statement of %s: %s", sandbox, strerror(-r));
+        if (l->n_unsynced == LEDGER_UNSYNCED)
+                r = ledger_sync(l, err);
+        l->unsynced[l->n_unsynced++] = TAKE_FD(fd);
+        return r;
+}
+
+int ledger_sync(struct ledger *l, struct err *err) {
+        int r = 0;
+
+        while (l->n_unsynced > 0) {
+                AUTO_FD int fd = l->unsynced[--l->n_unsynced];
+
+                if (fdatasync(fd) < 0)
+                        r = err_set(err, -errno, ERR_INTERNAL, "audit statement: %s", strerror(errno));
+        }
+        return r;
 }
 
 void chain_handover(struct buf *to, const char *tenant, const uint8_t pub[SIGN_PUBLIC]) {

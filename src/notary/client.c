@@ -82,37 +82,44 @@ static int request_send(struct notary_client *c, struct wr *w, const int *fd, st
         return 0;
 }
 
-static int event_send(struct notary_client *c, enum notary_type type, const struct audit_event *ev, struct err *err) {
-        uint8_t space[IPC_MAX];
-        struct wr w = wr_to(space, sizeof(space));
+/* Room for the head and for a statement's kind, which is known only when it is sent. */
+enum { BEFORE = IPC_HEAD + 10 };
 
-        ipc_begin(&w, (uint16_t) type, ++c->serial);
+void notary_begin(struct notary_batch *b) {
+        b->w = wr_to(b->space + BEFORE, sizeof(b->space) - BEFORE);
+}
+
+void notary_put(struct notary_batch *b, enum notary_entry entry, const struct audit_event *ev) {
+        wr_u8(&b->w, (uint8_t) entry);
         if (ev)
-                audit_event_put(ev, &w);
-        return request_send(c, &w, NULL, err);
+                audit_event_put(ev, &b->w);
+}
+
+int notary_send(struct notary_client *c, struct notary_batch *b, const char *kind, const char *text, size_t n,
+                struct err *err) {
+        size_t before = IPC_HEAD + (text ? 2 + strlen(kind) : 0);
+        struct wr w = wr_to(b->space + BEFORE - before, before);
+        AUTO_FD int fd = -1;
+
+        if (text) {
+                fd = ipc_blob_make(text, n, err);
+                if (fd < 0)
+                        return fd;
+        }
+        ipc_begin(&w, text ? NOTARY_STATEMENT : NOTARY_APPEND, ++c->serial);
+        if (text)
+                wr_str(&w, kind);
+        w.bad |= b->w.bad;
+        w.len = w.cap += b->w.len; /* both stand one behind the other */
+        return request_send(c, &w, text ? &fd : NULL, err);
 }
 
 int notary_append(struct notary_client *c, const struct audit_event *ev, struct err *err) {
-        return event_send(c, NOTARY_APPEND, ev, err);
-}
+        struct notary_batch b;
 
-int notary_will(struct notary_client *c, const struct audit_event *ev, struct err *err) {
-        return event_send(c, NOTARY_WILL, ev, err);
-}
-
-int notary_statement(struct notary_client *c, const char *tenant, const char *sandbox, const char *kind,
-                     const char *text, size_t n, struct err *err) {
-        AUTO_FD int fd = ipc_blob_make(text, n, err);
-        uint8_t space[256];
-        struct wr w = wr_to(space, sizeof(space));
-
-        if (fd < 0)
-                return fd;
-        ipc_begin(&w, NOTARY_STATEMENT, ++c->serial);
-        wr_str(&w, tenant);
-        wr_str(&w, sandbox);
-        wr_str(&w, kind);
-        return request_send(c, &w, &fd, err);
+        notary_begin(&b);
+        notary_put(&b, NOTARY_EVENT, ev);
+        return notary_send(c, &b, NULL, NULL, 0, err);
 }
 
 int notary_wait(struct notary_client *c, unsigned deadline_ms, struct err *err) {
@@ -133,6 +140,19 @@ int notary_wait(struct notary_client *c, unsigned deadline_ms, struct err *err) 
         if (first.code < 0)
                 *err = first;
         return first.code;
+}
+
+int notary_take(struct notary_client *c, struct err *err) {
+        struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+        while (poll(&p, 1, 0) > 0) {
+                CLEANUP(ipc_msg_done) struct ipc_msg m = { 0 };
+                int r = reply_take(c, UINT64_MAX, &m, err);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 int notary_rotate(struct notary_client *c, unsigned deadline_ms, struct err *err) {

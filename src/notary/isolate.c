@@ -74,10 +74,11 @@ int isolate_fs(int log_fd, int socket_dir_fd, struct err *err) {
 }
 
 int isolate_calls(struct err *err) {
+        enum { ALL_THREADS = 1 };
         struct seccomp_program p;
         int r;
 
         seccomp_program(SECCOMP_STRICT, &p);
-        r = sys_seccomp_filter(p.insns, p.n, 0);
+        r = sys_seccomp_filter(p.insns, p.n, ALL_THREADS);
         return r < 0 ? err_set(err, r, ERR_INTERNAL, "isolation: system calls: %s", strerror(-r)) : 0;
 }

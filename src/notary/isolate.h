@@ -12,5 +12,5 @@ int isolate_start(struct err *err);
 int isolate_user(uid_t uid, gid_t gid, gid_t readers, struct err *err);
 /* Files: the log, and the socket's place for its removal. Nothing can be executed. */
 int isolate_fs(int log_fd, int socket_dir_fd, struct err *err);
-/* System calls: what plain programs need; last. */
+/* System calls: what plain programs need. Last, when the key is loaded: locking its memory is not among them. */
 int isolate_calls(struct err *err);

@@ -237,7 +237,7 @@ static int isolate(const struct words *w, int log_fd, int socket_dir_fd, struct 
                 r = isolate_user(w->user ? w->uid : geteuid(), w->user ? w->gid : getegid(), w->s.log.readers, err);
         if (r == 0 && !w->no_landlock)
                 r = isolate_fs(log_fd, socket_dir_fd, err);
-        return r < 0 ? r : isolate_calls(err);
+        return r;
 }
 
 static int run(const struct words *w, struct err *err) {
@@ -253,8 +253,12 @@ static int run(const struct words *w, struct err *err) {
                 r = isolate(w, log_fd, socket_dir_fd, err);
         if (r >= 0)
                 r = notary_new(&w->s, &n, err);
-        if (r < 0)
+        if (r >= 0)
+                r = isolate_calls(err);
+        if (r < 0) {
+                (void) notary_free(n);
                 return r;
+        }
         (void) fprintf(stderr, "gabion-notary: ready on %s\n", w->socket);
         r = notary_serve(n, listen_fd, stop_fd, err);
         (void) unlinkat(socket_dir_fd, strrchr(w->socket, '/') + 1, 0);

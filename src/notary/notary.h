@@ -19,15 +19,22 @@
 struct err;
 
 enum notary_type {
-        NOTARY_APPEND = 1, /* event -> u64 number */
-        NOTARY_WILL,       /* event, or nothing: appended when the connection ends without another will */
-        NOTARY_STATEMENT,  /* tenant, sandbox, kind, descriptor -> */
-        NOTARY_ROTATE,     /* -> ; a new signing key */
-        NOTARY_DOSSIER,    /* tenant, sandbox -> descriptor with the signed dossier */
+        NOTARY_APPEND = 1, /* entries -> u64 number of the last event */
+        NOTARY_STATEMENT, /* kind, entries, descriptor -> the same; the document belongs to the first event's sandbox */
+        NOTARY_ROTATE,    /* -> ; a new signing key */
+        NOTARY_DOSSIER,   /* tenant, sandbox -> descriptor with the signed dossier */
         NOTARY_TYPES
 };
 
+/* An entry: u8, then for the first two an event. */
+enum notary_entry {
+        NOTARY_EVENT = 1,
+        NOTARY_WILL = 2,    /* to be appended when the connection ends */
+        NOTARY_NO_WILL = 3, /* forgets it */
+};
+
 enum {
+        NOTARY_ENTRIES = 4, /* in one message */
         NOTARY_PEERS = 256,
         NOTARY_QUEUE = 512,     /* requests that wait for the disk; then clients wait */
         NOTARY_IN_FLIGHT = 128, /* of one client */
@@ -64,6 +71,9 @@ int notary_add(struct notary *n, int fd, const struct ipc_peer *peer, struct err
 /* Serves until stop_fd is readable or, without a listener, until the last peer has gone. listen_fd, stop_fd: -1 = none.
  */
 int notary_serve(struct notary *n, int listen_fd, int stop_fd, struct err *err);
+/* The life of a notary that belongs to one writer: in a process of its own, which ends with it. When the log cannot be
+ * opened, every request is answered with the reason. Takes fd. */
+_Noreturn void notary_beside(int fd, const struct notary_settings *s);
 
 /* --- client --- */
 struct notary_client {
@@ -75,13 +85,22 @@ struct notary_client {
 /* -ENOENT: there is none. */
 int notary_connect(const char *path, struct notary_client *ret, struct err *err);
 void notary_close(struct notary_client *c);
-/* Sends without waiting for the reply. */
+/* What belongs together travels in one message, in up to NOTARY_ENTRIES entries. */
+struct notary_batch {
+        uint8_t space[IPC_MAX];
+        struct wr w;
+};
+void notary_begin(struct notary_batch *b);
+void notary_put(struct notary_batch *b, enum notary_entry entry, const struct audit_event *ev); /* NO_WILL: ev = NULL */
+/* Sends without waiting for the reply. text: a document to keep (see ledger_statement()), or NULL. */
+int notary_send(struct notary_client *c, struct notary_batch *b, const char *kind, const char *text, size_t n,
+                struct err *err);
+/* One event by itself. */
 int notary_append(struct notary_client *c, const struct audit_event *ev, struct err *err);
-int notary_will(struct notary_client *c, const struct audit_event *ev, struct err *err); /* NULL: none any more */
-int notary_statement(struct notary_client *c, const char *tenant, const char *sandbox, const char *kind,
-                     const char *text, size_t n, struct err *err);
 /* Waits for all replies. The first failure, if any; then nothing that was sent may be taken as recorded. */
 int notary_wait(struct notary_client *c, unsigned deadline_ms, struct err *err);
+/* The replies that are there, without waiting. */
+int notary_take(struct notary_client *c, struct err *err);
 int notary_rotate(struct notary_client *c, unsigned deadline_ms, struct err *err);
 /* The caller frees *ret (text of the envelope). */
 int notary_dossier(struct notary_client *c, const char *tenant, const char *sandbox, unsigned deadline_ms, char **ret,

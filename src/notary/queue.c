@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -19,7 +20,7 @@
 #include "base/own.h"
 #include "base/str.h"
 
-enum { BATCH = 256, RETAIN_S = 600 };
+enum { BATCH = 256, RETAIN_S = 600, QUIET_MS = 200 };
 
 struct queue {
         const struct notary_settings *s;
@@ -121,16 +122,26 @@ static void *writer(void *arg) {
         struct queue *q = arg;
         uint64_t from, to, retain_ns = clock_mono_ns();
         struct err err = { 0 };
+        bool unsynced = false;
 
-        while (wait_for_jobs(q, retain_ns, &from, &to)) {
+        for (;;) {
+                uint64_t soon = clock_mono_ns() + QUIET_MS * 1000000ull;
+
+                if (!wait_for_jobs(q, unsynced && soon < retain_ns ? soon : retain_ns, &from, &to))
+                        break;
                 if (clock_mono_ns() >= retain_ns) {
                         if (q->s->n_keeps > 0)
                                 (void) ledger_tenants(q->s->log.dir, retain_one, q, &err);
                         retain_ns = clock_mono_ns() + RETAIN_S * 1000000000ull;
                 }
-                if (from == to)
+                if (from == to) { /* a quiet moment: documents become durable, which nobody waits for */
+                        if (ledger_sync(q->ledger, &err) < 0)
+                                (void) fprintf(stderr, "gabion-notary: %s\n", err.msg);
+                        unsynced = false;
                         continue;
+                }
                 batch_do(q, from, to);
+                unsynced = true;
                 (void) pthread_mutex_lock(&q->lock);
                 q->done = to;
                 (void) pthread_mutex_unlock(&q->lock);
@@ -194,7 +205,11 @@ int queue_done_fd(const struct queue *q) {
 }
 
 struct job *queue_place(struct queue *q) {
-        return q->pushed - q->released < NOTARY_QUEUE ? job_at(q, q->pushed) : NULL;
+        return queue_place_at(q, 0);
+}
+
+struct job *queue_place_at(struct queue *q, size_t i) {
+        return q->pushed + i - q->released < NOTARY_QUEUE ? job_at(q, q->pushed + i) : NULL;
 }
 
 void queue_push(struct queue *q) {

@@ -9,6 +9,7 @@ enum job_kind { JOB_EVENT, JOB_STATEMENT, JOB_ROTATE };
 struct job {
         enum job_kind kind;
         uint64_t peer; /* 0: nobody waits for it */
+        bool part;     /* of the request that the next job completes, and fails if this one does */
         uint32_t serial;
         struct audit_event ev; /* JOB_STATEMENT: tenant and sandbox */
         char what[8];          /* of a statement */
@@ -25,8 +26,10 @@ int queue_new(const struct notary_settings *s, struct queue **ret, struct err *e
 /* Writes what is queued, ends the thread. */
 struct queue *queue_free(struct queue *q);
 int queue_done_fd(const struct queue *q);
-/* A free place to fill, or NULL when all are taken; then queue_push() hands it over. One thread only. */
+/* A free place to fill, or NULL when all are taken; then queue_push() hands it over. One thread only. _at: the one
+ * behind i others that are free. */
 struct job *queue_place(struct queue *q);
+struct job *queue_place_at(struct queue *q, size_t i);
 void queue_push(struct queue *q);
 /* The next job that is done, or NULL; queue_release() when it was answered. The same thread. */
 struct job *queue_done(struct queue *q);

@@ -41,6 +41,7 @@ struct notary {
         struct peer peers[NOTARY_PEERS];
         size_t n_peers;
         uint64_t last_id;
+        struct err failed; /* of the request whose jobs are being answered */
 };
 
 static struct peer *peer_find(struct notary *n, uint64_t id) {
@@ -74,65 +75,95 @@ static int refuse_tenant(const struct peer *p, const char *tenant, struct err *e
 
 /* --- requests --- */
 
-static struct job *job_new(struct peer *p, const struct ipc_call *c, enum job_kind kind) {
-        struct job *j = queue_place(p->n->queue); /* there is one: else nothing would have been read */
+/* Pushes the n jobs that were filled; the last one answers the request. */
+static int jobs_push(struct peer *p, size_t n, uint32_t serial) {
+        struct job *last = queue_place_at(p->n->queue, n - 1);
 
-        j->kind = kind;
-        j->peer = p->id;
-        j->serial = c->serial;
-        return j;
-}
+        for (size_t i = 0; i < n; i++) {
+                struct job *j = queue_place_at(p->n->queue, i);
 
-static int job_push(struct peer *p) {
-        queue_push(p->n->queue);
+                j->peer = 0;
+                j->part = true;
+        }
+        last->peer = p->id;
+        last->part = false;
+        last->serial = serial;
+        while (n-- > 0)
+                queue_push(p->n->queue);
         p->in_flight++;
         return IPC_REPLY_LATER;
 }
 
-static int on_append(struct ipc_call *c, struct err *err) {
-        struct peer *p = c->gate->owner;
-        struct job *j = job_new(p, c, JOB_EVENT);
-        int r = audit_event_get(&c->body, &j->ev, err);
+static int will_take(struct peer *p, struct rd *body, struct err *err) {
+        int r;
 
-        if (r == 0)
-                r = refuse_tenant(p, j->ev.tenant, err);
-        return r < 0 ? r : job_push(p);
-}
-
-static int on_will(struct ipc_call *c, struct err *err) {
-        struct peer *p = c->gate->owner;
-        int r = 0;
-
-        if (c->body.left == 0) {
-                free(TAKE_PTR(p->will));
-                return IPC_REPLY_NOW;
-        }
         if (!p->will)
                 p->will = calloc(1, sizeof(*p->will));
         if (!p->will)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "notary: out of memory");
-        r = audit_event_get(&c->body, p->will, err);
+        r = audit_event_get(body, p->will, err);
         if (r == 0)
                 r = refuse_tenant(p, p->will->tenant, err);
         if (r < 0)
                 free(TAKE_PTR(p->will));
-        return r < 0 ? r : IPC_REPLY_NOW;
+        return r;
+}
+
+/* Reads the entries of a request. Its events fill places of the queue behind the first *n, and are counted there. */
+static int entries_take(struct peer *p, struct rd *body, size_t *n, struct err *err) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && body->left > 0; i++) {
+                unsigned what = rd_u8(body);
+                struct job *j = queue_place_at(p->n->queue, *n);
+
+                if (i == NOTARY_ENTRIES || what < NOTARY_EVENT || what > NOTARY_NO_WILL)
+                        return err_set(err, -EBADMSG, ERR_PEER, "malformed entry");
+                if (what == NOTARY_NO_WILL) {
+                        free(TAKE_PTR(p->will));
+                } else if (what == NOTARY_WILL) {
+                        r = will_take(p, body, err);
+                } else {
+                        j->kind = JOB_EVENT;
+                        r = audit_event_get(body, &j->ev, err);
+                        if (r == 0)
+                                r = refuse_tenant(p, j->ev.tenant, err);
+                        ++*n;
+                }
+        }
+        return r;
+}
+
+static int on_append(struct ipc_call *c, struct err *err) {
+        struct peer *p = c->gate->owner;
+        size_t n = 0;
+        int r = entries_take(p, &c->body, &n, err);
+
+        if (r == 0 && n == 0) { /* a will alone */
+                wr_u64(c->reply, 0);
+                return IPC_REPLY_NOW;
+        }
+        return r < 0 ? r : jobs_push(p, n, c->serial);
 }
 
 static int on_statement(struct ipc_call *c, struct err *err) {
         struct peer *p = c->gate->owner;
-        struct job *j = job_new(p, c, JOB_STATEMENT);
+        struct job *j = queue_place(p->n->queue), *event = queue_place_at(p->n->queue, 1);
+        size_t n = 1;
         int r;
 
-        rd_str(&c->body, j->ev.tenant, sizeof(j->ev.tenant));
-        rd_str(&c->body, j->ev.sandbox, sizeof(j->ev.sandbox));
         rd_str(&c->body, j->what, sizeof(j->what));
-        if (!rd_done(&c->body))
-                return err_set(err, -EBADMSG, ERR_PEER, "malformed statement");
-        r = refuse_tenant(p, j->ev.tenant, err);
+        r = entries_take(p, &c->body, &n, err);
+        if (r == 0 && n == 1)
+                r = err_set(err, -EBADMSG, ERR_PEER, "a statement without an event");
         if (r == 0)
                 r = ipc_blob_read(c->fds[0], LEDGER_STATEMENT_MAX, &j->text, &j->n, err);
-        return r < 0 ? r : job_push(p);
+        if (r < 0)
+                return r;
+        j->kind = JOB_STATEMENT;
+        (void) str_copy(j->ev.tenant, sizeof(j->ev.tenant), event->ev.tenant);
+        (void) str_copy(j->ev.sandbox, sizeof(j->ev.sandbox), event->ev.sandbox);
+        return jobs_push(p, n, c->serial);
 }
 
 static int on_rotate(struct ipc_call *c, struct err *err) {
@@ -140,8 +171,8 @@ static int on_rotate(struct ipc_call *c, struct err *err) {
 
         if (!is_ours(&p->gate.peer))
                 return err_set(err, -EPERM, ERR_DENIED, "uid %u may not change the key", p->gate.peer.uid);
-        (void) job_new(p, c, JOB_ROTATE);
-        return job_push(p);
+        queue_place(p->n->queue)->kind = JOB_ROTATE;
+        return jobs_push(p, 1, c->serial);
 }
 
 static int on_dossier(struct ipc_call *c, struct err *err) {
@@ -162,9 +193,8 @@ static int on_dossier(struct ipc_call *c, struct err *err) {
 }
 
 static const struct ipc_op ops[NOTARY_TYPES] = {
-        [NOTARY_APPEND] = { "append", on_append, BIT(0), AUDIT_WIRE_MAX, 0, false },
-        [NOTARY_WILL] = { "will", on_will, BIT(0), AUDIT_WIRE_MAX, 0, false },
-        [NOTARY_STATEMENT] = { "statement", on_statement, BIT(0), 128, 1, false },
+        [NOTARY_APPEND] = { "append", on_append, BIT(0), IPC_MAX, 0, false },
+        [NOTARY_STATEMENT] = { "statement", on_statement, BIT(0), IPC_MAX, 1, false },
         [NOTARY_ROTATE] = { "rotate", on_rotate, BIT(0), 0, 0, false },
         [NOTARY_DOSSIER] = { "dossier", on_dossier, BIT(0), 128, 0, false },
 };
@@ -201,6 +231,7 @@ static bool append_own(struct notary *n, const struct audit_event *ev) {
                 return false;
         j->kind = JOB_EVENT;
         j->peer = 0;
+        j->part = false;
         j->ev = *ev;
         queue_push(n->queue);
         return true;
@@ -239,7 +270,7 @@ static void peer_serve(struct notary *n, struct peer *p) {
         struct err err = { 0 };
         int r = 0;
 
-        while (r == 0 && p->in_flight < NOTARY_IN_FLIGHT && queue_place(n->queue))
+        while (r == 0 && p->in_flight < NOTARY_IN_FLIGHT && queue_place_at(n->queue, NOTARY_ENTRIES + 1))
                 r = ipc_serve(&p->gate, p->fd, &err);
         if (r == 0 || r == -EAGAIN)
                 return;
@@ -278,10 +309,14 @@ static void on_done(struct notary *n) {
                 struct wr w = wr_to(body, sizeof(body));
 
                 wr_u64(&w, j->seq);
+                if (n->failed.code == 0)
+                        n->failed = j->result;
                 if (j->peer)
-                        answer(n, j->peer, j->serial, body, j->kind == JOB_EVENT ? w.len : 0, &j->result);
-                else if (j->result.code < 0)
+                        answer(n, j->peer, j->serial, body, w.len, &n->failed);
+                else if (!j->part && j->result.code < 0)
                         (void) fprintf(stderr, "gabion-notary: %s\n", j->result.msg);
+                if (!j->part)
+                        n->failed = (struct err){ 0 };
                 queue_release(n->queue);
         }
 }
@@ -338,7 +373,7 @@ struct notary *notary_free(struct notary *n) {
 
 /* Returns how many entries of p are in use. Who has to wait is not polled at all: a hang-up would be told for ever. */
 static size_t poll_set(struct notary *n, int listen_fd, int stop_fd, struct pollfd *p, uint64_t *ids) {
-        bool room = stop_fd != STOPPING && queue_place(n->queue) != NULL;
+        bool room = stop_fd != STOPPING && queue_place_at(n->queue, NOTARY_ENTRIES + 1);
         size_t k = AT_PEERS;
 
         p[AT_LISTEN] = (struct pollfd){ n->n_peers < NOTARY_PEERS ? listen_fd : -1, POLLIN, 0 };

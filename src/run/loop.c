@@ -33,7 +33,7 @@ enum {
         PUSHY_SIGNALS = 3, /* that many requests to end, and it is ended */
 };
 
-enum { AT_CONTROL, AT_PAIR, AT_LISTENER, AT_SIGNAL, AT_STDIN, AT_STDOUT, AT_STDERR, AT_COUNT };
+enum { AT_CONTROL, AT_PAIR, AT_LISTENER, AT_SIGNAL, AT_STDIN, AT_STDOUT, AT_STDERR, AT_AUDIT, AT_COUNT };
 
 struct life {
         struct loop *l;
@@ -45,6 +45,7 @@ struct life {
         bool stdin_open, exited, gone;
         unsigned notify_left, pushes;
         struct ap_exit exit;
+        struct err audit; /* why the log failed */
 };
 
 static void frame_send(struct life *f, const struct wr *w) {
@@ -283,6 +284,7 @@ static void poll_set(struct life *f, struct pollfd p[AT_COUNT]) {
         p[AT_STDIN] = (struct pollfd){ f->stdin_open && f->stdin_credit > 0 && !f->exited ? 0 : -1, POLLIN, 0 };
         p[AT_STDOUT] = (struct pollfd){ f->out[0].len ? 1 : -1, POLLOUT, 0 };
         p[AT_STDERR] = (struct pollfd){ f->out[1].len ? 2 : -1, POLLOUT, 0 };
+        p[AT_AUDIT] = (struct pollfd){ record_fd(f->l->record), POLLIN, 0 };
 }
 
 static int wait_ms(struct life *f) {
@@ -318,6 +320,10 @@ static int serve(struct life *f) {
                 on_writable(f, 0);
         if (p[AT_STDERR].revents)
                 on_writable(f, 1);
+        if (p[AT_AUDIT].revents && record_take(f->l->record, &f->audit) < 0) {
+                end_now(f, RUN_KILLED_BY_POLICY);
+                return f->audit.code;
+        }
         if (!f->exited && !f->gone && clock_mono_ns() >= f->deadline_ns) {
                 denial_add(f->l, "limit.time", "limits.time", "the time limit", "the command was ended");
                 end_now(f, RUN_TIMEOUT);
@@ -349,7 +355,9 @@ int loop_run(struct loop *l, struct err *err) {
         f.stdin_open = !l->o->no_stdin;
         while (r == 0 && !f.exited && !f.gone)
                 r = serve(&f);
-        if (r < 0) {
+        if (r < 0 && f.audit.code < 0) {
+                *err = f.audit;
+        } else if (r < 0) {
                 end_now(&f, RUN_LOST);
                 (void) err_set(err, r, ERR_PEER, "the sandbox broke its protocol and was ended: %s", strerror(-r));
         }

@@ -1,6 +1,7 @@
 /* loop.h - the life of a running command. Private to run/. */
 #pragma once
 
+#include "run/record.h"
 #include "run/run.h"
 
 struct loop {
@@ -8,6 +9,7 @@ struct loop {
         const struct plan *plan;
         struct sandbox *sb;
         struct run_result *result;
+        struct record *record;
         int signal_fd;
         bool raw; /* the caller's terminal is in raw mode */
 };

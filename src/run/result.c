@@ -18,21 +18,26 @@ static void printable(char *s) {
 
 void denial_add(struct loop *l, const char *code, const char *rule, const char *what, const char *hint) {
         struct run_result *r = l->result;
-        struct run_denial *d;
+        bool full = r->n_denials == RUN_DENIALS;
+        struct run_denial beyond, *d = full ? &beyond : &r->denials[r->n_denials];
         char text[320], id[ID_TEXT];
         int n;
 
-        if (r->n_denials == RUN_DENIALS || id_new(id) < 0) {
+        if (id_new(id) < 0) {
                 r->denials_suppressed++;
                 return;
         }
-        d = &r->denials[r->n_denials++];
         *d = (struct run_denial){ .code = code, .rule = rule, .hint = hint };
         (void) snprintf(d->event, sizeof(d->event), "evt_%s", id);
         (void) snprintf(d->what, sizeof(d->what), "%s", what);
         printable(d->what);
         clock_rfc3339(d->time);
-        if (l->o->quiet)
+        record_denial(l->record, d); /* the log has all, the result the first */
+        if (full)
+                r->denials_suppressed++;
+        else
+                r->n_denials++;
+        if (l->o->quiet || full)
                 return;
         n = snprintf(text, sizeof(text), "gabion: denied %s: %s; %s (%s)%s\n", code, d->what, hint, d->event,
                      l->raw ? "\r" : "");

@@ -140,12 +140,19 @@ static void exit_code_set(struct run_result *res) {
                 res->exit_code = codes[res->reason];
 }
 
-static int serve(const struct run_options *o, const struct plan *plan, struct sandbox *sb, int signal_fd,
-                 int evidence_fd, struct run_result *ret, struct err *err) {
+/* From the started sandbox to the end of the command. *ret_started: the command was released. */
+static int serve(struct loop *l, int evidence_fd, bool *ret_started, struct err *err) {
         static struct evidence ev; /* large; one sandbox per process */
-        struct loop l = { .o = o, .plan = plan, .sb = sb, .result = ret, .signal_fd = signal_fd };
-        int r = evidence_read_early(plan, sb, &ev, err);
+        const struct run_options *o = l->o;
+        const struct plan *plan = l->plan;
+        struct run_result *ret = l->result;
+        struct sandbox *sb = l->sb;
+        int r = record_begin(l->record, o, plan, sb, err); /* durable while the agent starts */
 
+        if (r == 0)
+                r = evidence_read_early(plan, sb, &ev, err);
+        if (r == 0)
+                r = record_plan(l->record, plan, err);
         if (r == 0 || (o->unchecked && sandbox_is_twin()))
                 r = sandbox_wait(sb, err);
         if (r == 0)
@@ -157,14 +164,19 @@ static int serve(const struct run_options *o, const struct plan *plan, struct sa
         if (r == 0)
                 r = evidence_give(o, plan, sb, &ev, evidence_fd, ret, err);
         if (r == 0)
+                r = record_wait(l->record, err);
+        if (r == 0)
                 r = sandbox_release(sb, err);
         if (r < 0)
                 return r;
+        *ret_started = true;
         (void) sandbox_sweep(sb); /* others' leftovers, while the command starts */
-        l.raw = o->tty && tty_raw();
-        r = loop_run(&l, err);
-        judge(&l);
-        if (l.raw)
+        l->raw = o->tty && tty_raw();
+        r = record_evidence(l->record, plan, sb, &ev, err);
+        if (r == 0)
+                r = loop_run(l, err);
+        judge(l);
+        if (l->raw)
                 tty_restore();
         if (ret->reason == RUN_LOST && r == 0)
                 (void) dprintf(STDERR_FILENO, "gabion: sandbox %s is lost: its agent was killed from outside\n",
@@ -182,7 +194,8 @@ static int evidence_open(const struct run_options *o, int *ret, struct err *err)
                         : 0;
 }
 
-int run_command(const struct run_options *o, struct run_result *ret, struct err *err) {
+/* Everything between the notary's start and its end. */
+static int run_recorded(const struct run_options *o, struct record *record, struct run_result *ret, struct err *err) {
         static struct plan plan;
         static struct sandbox sb;
         struct sandbox_request req = {
@@ -198,13 +211,10 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
         };
         struct err end = { 0 };
         AUTO_FD int signal_fd = -1, evidence_fd = -1;
-        int fds[POLICY_MOUNTS], r;
-        bool rootless;
+        struct loop l = { .o = o, .plan = &plan, .sb = &sb, .result = ret, .record = record };
+        int fds[POLICY_MOUNTS], r, e;
+        bool rootless, started = false;
 
-        memset(ret, 0, offsetof(struct run_result, denials));
-        ret->n_denials = 0;
-        ret->denials_suppressed = 0;
-        ret->policy[0] = ret->evidence[0] = '\0';
         r = sandbox_enter(&rootless, err);
         if (r < 0)
                 return r;
@@ -219,13 +229,34 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
                 return r;
         req.cwd = o->cwd ? o->cwd : plan.home;
         tty_size(&req.rows, &req.columns);
+        l.signal_fd = signal_fd;
         r = sandbox_start(&plan, &req, &sb, err);
         (void) memcpy(ret->sandbox, sb.id, sizeof(ret->sandbox));
         if (r == 0)
-                r = serve(o, &plan, &sb, signal_fd, evidence_fd, ret, err);
-        if (sandbox_end(&sb, &end) < 0 && r == 0) {
+                r = serve(&l, evidence_fd, &started, err);
+        record_end(record, &sb, ret, started);
+        e = sandbox_end(&sb, &end);
+        if (e < 0 && r == 0) {
                 *err = end;
                 r = err_wrap(err, "cleaning up");
         }
+        if (record_removed(record, &plan, e == 0, &end) < 0 && r == 0) {
+                *err = end;
+                r = err->code;
+        }
+        return r;
+}
+
+int run_command(const struct run_options *o, struct run_result *ret, struct err *err) {
+        static struct record record;
+        int r = record_open(o, &record, err);
+
+        memset(ret, 0, offsetof(struct run_result, denials));
+        ret->n_denials = 0;
+        ret->denials_suppressed = 0;
+        ret->policy[0] = ret->evidence[0] = '\0';
+        if (r == 0)
+                r = run_recorded(o, &record, ret, err);
+        record_close(&record);
         return r;
 }

@@ -33,10 +33,12 @@ struct run_options {
         unsigned off; /* enum plan_off */
         bool sensitive_mounts;
         const char *evidence_path; /* NULL: no statement is written */
-        bool show_evidence;        /* a card on standard error */
-        bool want_details;         /* fill run_result.evidence and the usage that takes time to read */
-        bool quiet;                /* no denial lines on standard error */
-        const void *agent;         /* the agent's image */
+        const char *audit;  /* a log's directory or a notary's socket; NULL: the notary of this machine, if any */
+        const char *tenant; /* whose chain; NULL: "local" */
+        bool show_evidence; /* a card on standard error */
+        bool want_details;  /* fill run_result.evidence and the usage that takes time to read */
+        bool quiet;         /* no denial lines on standard error */
+        const void *agent;  /* the agent's image */
         size_t agent_bytes;
         enum sandbox_weaken weaken;
         bool unchecked; /* the twin only: a failed read-back is said, and the command runs all the same */

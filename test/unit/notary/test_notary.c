@@ -79,6 +79,14 @@ static struct audit_event event(const char *tenant, unsigned i) {
         return ev;
 }
 
+static int will(struct notary_client *c, const struct audit_event *ev, struct err *err) {
+        struct notary_batch b;
+
+        notary_begin(&b);
+        notary_put(&b, ev ? NOTARY_WILL : NOTARY_NO_WILL, ev);
+        return notary_send(c, &b, NULL, NULL, 0, err);
+}
+
 static unsigned log_count(const char *tenant, const char *text) {
         size_t n;
         AUTO_FREE char *all = logs_read(tenant, "000000000001.log", &n);
@@ -141,13 +149,13 @@ static void will_is_recorded_when_the_writer_dies(void **state) {
         (void) state;
         audit_event_init(&ev, AUDIT_SANDBOX_ENDED, "acme", SANDBOX);
         audit_text(&ev, "reason", "lost");
-        assert_int_equal(notary_will(&c, &ev, &err), 0);
+        assert_int_equal(will(&c, &ev, &err), 0);
         assert_int_equal(notary_wait(&c, PATIENCE_MS, &err), 0);
         assert_int_equal(ended(&c), 0);
         assert_int_equal(log_count("acme", "\"reason\":\"lost\""), 1);
         c = served(geteuid(), 0);
-        assert_int_equal(notary_will(&c, &ev, &err), 0);
-        assert_int_equal(notary_will(&c, NULL, &err), 0); /* an orderly end takes it back */
+        assert_int_equal(will(&c, &ev, &err), 0);
+        assert_int_equal(will(&c, NULL, &err), 0); /* an orderly end takes it back */
         assert_int_equal(ended(&c), 0);
         assert_int_equal(log_count("acme", "\"reason\":\"lost\""), 1);
 }
@@ -172,7 +180,7 @@ static void strangers_write_to_their_tenant_or_not_at_all(void **state) {
 }
 
 static void peer_that_breaks_the_protocol_is_cut_off_and_recorded(void **state) {
-        static const char *const bad[] = { "\0\1\0\0\0\1 nonsense", "\0\x1f\0\0\0\1", "\0\4\0\0\0\1 more" };
+        static const char *const bad[] = { "\0\1\0\0\0\1 nonsense", "\0\x1f\0\0\0\1", "\0\3\0\0\0\1 more" };
         static const size_t sizes[] = { 15, 6, 11 };
 
         (void) state;
@@ -185,6 +193,35 @@ static void peer_that_breaks_the_protocol_is_cut_off_and_recorded(void **state) 
                 assert_int_equal(ended(&c), 0);
         }
         assert_int_equal(log_count("system", "\"event_code\":\"alert\""), 3);
+}
+
+/* What travels together succeeds or fails together, as far as the writer is told. */
+static void events_of_one_message_fail_together(void **state) {
+        struct notary_client c = served(4242, 0);
+        struct audit_event theirs = event("theirs", 1), ours = event("acme", 2);
+        struct notary_batch b;
+        struct err err = { 0 };
+
+        (void) state;
+        notary_begin(&b);
+        notary_put(&b, NOTARY_EVENT, &theirs);
+        notary_put(&b, NOTARY_EVENT, &ours);
+        notary_put(&b, NOTARY_EVENT, &theirs);
+        assert_int_equal(notary_send(&c, &b, NULL, NULL, 0, &err), 0);
+        assert_int_equal(notary_wait(&c, PATIENCE_MS, &err), -EPERM);
+        notary_begin(&b);
+        notary_put(&b, NOTARY_EVENT, &theirs);
+        notary_put(&b, NOTARY_EVENT, &theirs);
+        assert_int_equal(notary_send(&c, &b, NULL, NULL, 0, &err), 0);
+        assert_int_equal(notary_wait(&c, PATIENCE_MS, &err), 0);
+        notary_begin(&b); /* the document cannot be kept: the same sandbox has one */
+        notary_put(&b, NOTARY_EVENT, &theirs);
+        assert_int_equal(notary_send(&c, &b, "start", "{}", 2, &err), 0);
+        assert_int_equal(notary_wait(&c, PATIENCE_MS, &err), 0);
+        assert_int_equal(notary_send(&c, &b, "start", "{}", 2, &err), 0);
+        assert_int_equal(notary_wait(&c, PATIENCE_MS, &err), -EEXIST);
+        assert_int_equal(ended(&c), 0);
+        assert_true(logs_verify("theirs").ok);
 }
 
 static void log_that_cannot_be_written_refuses(void **state) {
@@ -215,14 +252,16 @@ static void statement_key_and_dossier(void **state) {
         struct dossier_facts facts;
         struct ledger_trust keys;
         struct err err = { 0 };
+        struct notary_batch b;
         char hash[HASH_TEXT];
         size_t n;
 
         (void) state;
         hash_text(hash, "{\"a\":1}", 7);
-        audit_text(&ev, "start_statement", hash);
-        assert_int_equal(notary_statement(&c, "acme", SANDBOX, "start", "{\"a\":1}", 7, &err), 0);
-        assert_int_equal(notary_append(&c, &ev, &err), 0);
+        audit_text(&ev, "receipt", hash);
+        notary_begin(&b);
+        notary_put(&b, NOTARY_EVENT, &ev);
+        assert_int_equal(notary_send(&c, &b, "end", "{\"a\":1}", 7, &err), 0);
         assert_int_equal(notary_wait(&c, PATIENCE_MS, &err), 0);
         assert_int_equal(notary_rotate(&c, PATIENCE_MS, &err), 0);
         if (notary_dossier(&c, "acme", SANDBOX, PATIENCE_MS, &text, &n, &err) < 0)
@@ -232,7 +271,7 @@ static void statement_key_and_dossier(void **state) {
         assert_int_equal(sign_open(text, n, DOSSIER_TYPE, keys.keys[0], &payload, &err), 0);
         assert_int_equal(dossier_check(payload, strlen(payload), keys.keys[0], &facts, &err), 0);
         assert_int_equal(facts.events, 1);
-        assert_true(facts.has_start);
+        assert_true(facts.has_end && !facts.has_start);
         assert_int_equal(notary_dossier(&c, "acme", "aaaaaaaaaaaaaaaaaaaa", PATIENCE_MS, &text, &n, &err), -ENOENT);
         assert_int_equal(ended(&c), 0);
 }
@@ -270,6 +309,7 @@ int main(void) {
                 T(will_is_recorded_when_the_writer_dies),
                 T(strangers_write_to_their_tenant_or_not_at_all),
                 T(peer_that_breaks_the_protocol_is_cut_off_and_recorded),
+                T(events_of_one_message_fail_together),
                 T(log_that_cannot_be_written_refuses),
                 T(statement_key_and_dossier),
                 T(stop_answers_what_was_taken),
