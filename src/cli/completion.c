@@ -11,6 +11,10 @@
 #include "base/str.h"
 #include "cli/cli.h"
 
+#define AUDIT_ACTIONS "tail show verify head export rotate-key"
+#define AUDIT_OPTIONS                                                                                                  \
+        "--log --tenant --json --key --head --socket --format --to --cursor --follow --secret --headers --lines"
+
 enum kind { SWITCH, WORD, FILE_NAME, VARIABLE, CHOICE, MOUNT, OPTIONAL_FILE };
 
 static const struct option_word {
@@ -59,7 +63,9 @@ static const struct {
         { "plan", "show what a command would get" },
         { "policy", "check a policy file" },
         { "prove", "attack a sandbox on this machine" },
-        { "verify", "check a signed report" },
+        { "audit", "read, verify and export the audit log" },
+        { "dossier", "everything about one sandbox in one signed file" },
+        { "verify", "check a signed report or dossier" },
         { "doctor", "check what this machine offers" },
         { "completion", "print a completion script" },
         { "version", "print the version" },
@@ -145,6 +151,13 @@ static void bash_script(void) {
                       "    policy) case $COMP_CWORD in 2) _gabion_words \"check --help\" ;;\n"
                       "            *) case $cur in -*) _gabion_words --json ;; *) _gabion_files ;; esac ;; esac ;;\n"
                       "    doctor) _gabion_words \"--json --help\" ;;\n"
+                      "    audit) case $COMP_CWORD in 2) _gabion_words \"" AUDIT_ACTIONS " --help\" ;;\n"
+                      "           *) case $cur in -*) _gabion_words \"" AUDIT_OPTIONS
+                      "\" ;; *) _gabion_files ;; esac ;;\n"
+                      "           esac ;;\n"
+                      "    dossier) case $cur in -*) _gabion_words \"--output --log --socket --tenant --help\" ;;\n"
+                      "             *) _gabion_files ;; esac ;;\n"
+                      "    verify) case $cur in -*) _gabion_words \"--key --help\" ;; *) _gabion_files ;; esac ;;\n"
                       "    completion) _gabion_words \"bash zsh fish\" ;;\n"
                       "    esac\n"
                       "}\n"
@@ -207,6 +220,8 @@ static void zsh_script(void) {
                       "    run|plan) _arguments -s -S $options '1:command:_command_names -e' '*::argument:_normal' ;;\n"
                       "    policy) _arguments '1:action:(check)' '--json[print JSON]' '2:policy file:_files' ;;\n"
                       "    doctor) _arguments '--json[print JSON]' '--help[show help]' ;;\n"
+                      "    audit) _arguments '1:action:(" AUDIT_ACTIONS ")' '*:file:_files' ;;\n"
+                      "    dossier|verify) _arguments '*:file:_files' ;;\n"
                       "    completion) _arguments '1:shell:(bash zsh fish)' ;;\n"
                       "    esac ;;\n"
                       "  esac\n"
@@ -240,6 +255,8 @@ static void fish_script(void) {
         (void) printf("%s -a '(__fish_complete_subcommand --fcs-skip=2)'\n", of_run);
         (void) printf("complete -c gabion -n '__fish_seen_subcommand_from policy' -F -a check\n"
                       "complete -c gabion -n '__fish_seen_subcommand_from policy doctor' -l json -d 'print JSON'\n"
+                      "complete -c gabion -n '__fish_seen_subcommand_from audit' -F -a '" AUDIT_ACTIONS "'\n"
+                      "complete -c gabion -n '__fish_seen_subcommand_from dossier verify' -F\n"
                       "complete -c gabion -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n");
 }
 

@@ -374,15 +374,22 @@ static int add_one(struct chain *c, const struct ledger_settings *s, const struc
         return 0;
 }
 
+int chain_settle(struct chain *c, const struct ledger_settings *s, struct err *err) {
+        struct audit_event ev;
+
+        if (!c->cut[0] || c->batch.len > 0)
+                return 0;
+        audit_event_init(&ev, AUDIT_LOG_CUT, c->tenant, "");
+        audit_text(&ev, "cut", c->cut);
+        return add_one(c, s, &ev, err);
+}
+
 int chain_add(struct chain *c, const struct ledger_settings *s, const struct audit_event *ev, struct err *err) {
         struct audit_event first;
         int r = segment_rotate(c, s, err);
 
-        if (r == 0 && c->cut[0] && c->batch.len == 0) {
-                audit_event_init(&first, AUDIT_LOG_CUT, c->tenant, "");
-                audit_text(&first, "cut", c->cut);
-                r = add_one(c, s, &first, err);
-        }
+        if (r == 0)
+                r = chain_settle(c, s, err);
         if (r == 0 && c->ahead.tree.size == 0 && ev->kind != AUDIT_LOG_STARTED) {
                 audit_event_init(&first, AUDIT_LOG_STARTED, c->tenant, "");
                 r = add_one(c, s, &first, err);

@@ -43,6 +43,8 @@ int chain_open(const struct ledger_settings *s, const char *tenant, struct chain
 struct chain *chain_free(struct chain *c);
 /* Takes the lock and learns the present state. *key is replaced when somebody else changed it. */
 int chain_begin(struct chain *c, const struct ledger_settings *s, struct sign_key **key, struct err *err);
+/* Records what must be cut, if there is something; it goes with the commit. */
+int chain_settle(struct chain *c, const struct ledger_settings *s, struct err *err);
 int chain_add(struct chain *c, const struct ledger_settings *s, const struct audit_event *ev, struct err *err);
 int chain_commit(struct chain *c, const struct sign_key *key, struct err *err);
 /* Forgets the batch and lets go of the lock. */

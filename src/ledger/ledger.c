@@ -277,3 +277,25 @@ int ledger_rotate_key(struct ledger *l, struct err *err) {
                 r = sign_again(l, c, err);
         return r;
 }
+
+static int recover_one(void *arg, const char *tenant) {
+        const struct change *ch = arg;
+        struct chain *c;
+        int r = ledger_chain(ch->l, tenant, &c, ch->err);
+
+        if (r == 0)
+                r = chain_begin(c, &ch->l->s, &ch->l->key, ch->err);
+        if (r == -EUCLEAN)
+                return 0; /* damaged: it refuses its records from now on, the others need not suffer */
+        return r < 0 ? r : chain_settle(c, &ch->l->s, ch->err);
+}
+
+int ledger_recover(struct ledger *l, struct err *err) {
+        struct change ch = { .l = l, .err = err };
+        int r = ledger_tenants(l->dir, recover_one, &ch, err);
+
+        if (r == 0)
+                return ledger_commit(l, err);
+        ledger_undo(l);
+        return r;
+}

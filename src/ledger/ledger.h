@@ -40,6 +40,8 @@ struct ledger;
 int ledger_open(const struct ledger_settings *s, struct ledger **ret, struct err *err);
 struct ledger *ledger_free(struct ledger *l);
 void ledger_freep(struct ledger **l);
+/* Cuts what a crash left unfinished in any chain, and records it. Otherwise that happens with a chain's next batch. */
+int ledger_recover(struct ledger *l, struct err *err);
 /* Adds to the batch. The event's number counts only after ledger_commit(). */
 int ledger_append(struct ledger *l, const struct audit_event *ev, uint64_t *ret_seq, struct err *err);
 /* Each chain by itself: on failure nothing of its batch has happened. Returns the first failure. */

@@ -6,12 +6,14 @@
 #include "notary/dossiers.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "dossier/dossier.h"
@@ -21,6 +23,7 @@ enum { WAITING = 8 };
 struct request {
         struct dossier_reply reply;
         char tenant[AUDIT_NAME], sandbox[ID_TEXT];
+        int into;
 };
 
 struct dossiers {
@@ -36,10 +39,15 @@ struct dossiers {
 
 static void make(const char *dir, struct request *r) {
         AUTO_FREE char *text = NULL;
+        int e = dossier_make(dir, r->tenant, r->sandbox, &text, &r->reply.result);
 
-        r->reply.fd = -1;
-        if (dossier_make(dir, r->tenant, r->sandbox, &text, &r->reply.result) == 0)
-                r->reply.fd = ipc_blob_make(text, strlen(text), &r->reply.result);
+        if (e == 0) {
+                r->reply.result = (struct err){ 0 };
+                e = fd_write_all(r->into, text, strlen(text));
+                if (e < 0)
+                        (void) err_set(&r->reply.result, e, ERR_PEER, "dossier: %s", strerror(-e));
+        }
+        (void) close(r->into);
 }
 
 static void *reader(void *arg) {
@@ -75,8 +83,6 @@ int dossiers_new(const char *dir, struct dossiers **ret, struct err *err) {
 }
 
 struct dossiers *dossiers_free(struct dossiers *d) {
-        struct dossier_reply r;
-
         if (!d)
                 return NULL;
         if (d->started) {
@@ -86,8 +92,8 @@ struct dossiers *dossiers_free(struct dossiers *d) {
                 (void) pthread_mutex_unlock(&d->lock);
                 (void) pthread_join(d->thread, NULL);
         }
-        while (dossiers_done(d, &r))
-                own_closep(&r.fd);
+        for (uint64_t i = d->done; i < d->asked; i++)
+                (void) close(d->ring[i % WAITING].into);
         (void) pthread_cond_destroy(&d->wake);
         (void) pthread_mutex_destroy(&d->lock);
         own_closep(&d->done_fd);
@@ -99,11 +105,14 @@ int dossiers_done_fd(const struct dossiers *d) {
         return d->done_fd;
 }
 
-int dossiers_ask(struct dossiers *d, uint64_t peer, uint32_t serial, const char *tenant, const char *sandbox,
+int dossiers_ask(struct dossiers *d, const struct dossier_reply *to, const char *tenant, const char *sandbox, int into,
                  struct err *err) {
         struct request *r = &d->ring[d->asked % WAITING];
         int e = 0;
 
+        /* Only memory has seals: a pipe or a file of the peer's choice could keep the thread for ever. */
+        if (fcntl(into, F_GET_SEALS) < 0)
+                return err_set(err, -EBADMSG, ERR_PEER, "dossier: the descriptor is not memory");
         if (d->asked - d->taken == WAITING)
                 return err_set(err, -EBUSY, ERR_BUSY, "notary: %d dossiers are being made; try again", WAITING);
         if (!d->started)
@@ -111,9 +120,7 @@ int dossiers_ask(struct dossiers *d, uint64_t peer, uint32_t serial, const char 
         if (e != 0)
                 return err_set(err, -e, ERR_INTERNAL, "notary: thread: %s", strerror(e));
         d->started = true;
-        memset(r, 0, sizeof(*r));
-        r->reply.peer = peer;
-        r->reply.serial = serial;
+        *r = (struct request){ .reply = *to, .into = into };
         (void) str_copy(r->tenant, sizeof(r->tenant), tenant);
         (void) str_copy(r->sandbox, sizeof(r->sandbox), sandbox);
         (void) pthread_mutex_lock(&d->lock);

@@ -267,7 +267,7 @@ static int run(const struct words *w, struct err *err) {
 }
 
 int main(int argc, char **argv) {
-        static struct words w = { .s.log = { .dir = LOG, .readers = (gid_t) -1 }, .socket = SOCKET };
+        static struct words w = { .s.log = { .dir = LOG, .readers = (gid_t) -1 }, .s.recover = true, .socket = SOCKET };
         struct err err = { 0 };
         int r = words_read(argc, argv, &w, &err);
 

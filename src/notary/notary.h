@@ -59,6 +59,7 @@ struct notary_settings {
                 uint64_t keep_ms;
         } keeps[NOTARY_KEEPS];
         size_t n_keeps;
+        bool recover; /* all chains at once, not each with its next record */
 };
 
 /* --- server --- */

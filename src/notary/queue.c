@@ -167,6 +167,8 @@ int queue_new(const struct notary_settings *s, struct queue **ret, struct err *e
         (void) pthread_condattr_destroy(&attr);
         r = q->done_fd < 0 || !q->jobs ? err_set(err, -ENOMEM, ERR_INTERNAL, "notary: out of memory")
                                        : ledger_open(&s->log, &q->ledger, err);
+        if (r == 0 && s->recover)
+                r = ledger_recover(q->ledger, err);
         if (r == 0) {
                 r = -pthread_create(&q->thread, NULL, writer, q);
                 if (r < 0)

@@ -177,6 +177,7 @@ static int on_rotate(struct ipc_call *c, struct err *err) {
 
 static int on_dossier(struct ipc_call *c, struct err *err) {
         struct peer *p = c->gate->owner;
+        const struct dossier_reply to = { .peer = p->id, .serial = c->serial };
         char tenant[AUDIT_NAME], sandbox[ID_TEXT];
         int r;
 
@@ -186,17 +187,19 @@ static int on_dossier(struct ipc_call *c, struct err *err) {
                 return err_set(err, -EBADMSG, ERR_PEER, "malformed dossier request");
         r = refuse_tenant(p, tenant, err);
         if (r == 0)
-                r = dossiers_ask(p->n->dossiers, p->id, c->serial, tenant, sandbox, err);
-        if (r == 0)
-                p->in_flight++;
-        return r < 0 ? r : IPC_REPLY_LATER;
+                r = dossiers_ask(p->n->dossiers, &to, tenant, sandbox, c->fds[0], err);
+        if (r < 0)
+                return r;
+        c->fds[0] = -1; /* the thread's */
+        p->in_flight++;
+        return IPC_REPLY_LATER;
 }
 
 static const struct ipc_op ops[NOTARY_TYPES] = {
         [NOTARY_APPEND] = { "append", on_append, BIT(0), IPC_MAX, 0, false },
         [NOTARY_STATEMENT] = { "statement", on_statement, BIT(0), IPC_MAX, 1, false },
         [NOTARY_ROTATE] = { "rotate", on_rotate, BIT(0), 0, 0, false },
-        [NOTARY_DOSSIER] = { "dossier", on_dossier, BIT(0), 128, 0, false },
+        [NOTARY_DOSSIER] = { "dossier", on_dossier, BIT(0), 128, 1, false },
 };
 
 /* --- peers --- */
@@ -324,21 +327,8 @@ static void on_done(struct notary *n) {
 static void on_dossier_done(struct notary *n) {
         struct dossier_reply d;
 
-        while (dossiers_done(n->dossiers, &d)) {
-                struct peer *p = peer_find(n, d.peer);
-                uint8_t head[IPC_HEAD];
-                struct wr w = wr_to(head, sizeof(head));
-
-                if (d.result.code < 0 || !p) {
-                        answer(n, d.peer, d.serial, NULL, 0, &d.result);
-                } else {
-                        wr_u16(&w, 0);
-                        wr_u32(&w, d.serial);
-                        p->in_flight--;
-                        p->gone |= ipc_send(p->fd, head, w.len, &d.fd, 1) < 0;
-                }
-                own_closep(&d.fd);
-        }
+        while (dossiers_done(n->dossiers, &d))
+                answer(n, d.peer, d.serial, NULL, 0, &d.result);
 }
 
 int notary_new(const struct notary_settings *s, struct notary **ret, struct err *err) {

@@ -8,7 +8,7 @@ from harness import GABION, ROOT
 
 
 def test_the_benchmark_runs_and_prints_json():
-    few = {"GABION": GABION, "BENCH_ROUNDS": "3", "BENCH_DROP": "1"}
+    few = {"GABION": GABION, "BENCH_ROUNDS": "3", "BENCH_DROP": "1", "BENCH_EVENTS": "2000"}
     done = subprocess.run([ROOT / "bench/run"], env={**os.environ, **few}, capture_output=True, text=True, timeout=120,
                           check=False)
     assert done.returncode == 0, done.stderr
@@ -29,6 +29,9 @@ def test_the_benchmark_runs_and_prints_json():
     # Memory does not depend on how busy the machine is, so this one is judged.
     assert 0 < memory["peak_kib"] <= memory["at_most_kib"] == 400
     assert "cold start of /bin/true" in done.stderr
+    audit = report["audit"]
+    assert set(audit["run_p50_ms"]) == {"off", "notary", "own"} and audit["events_per_second"] > 0
+    assert audit["memory_peak_kib"] <= audit["promises"]["memory_peak_kib"]["at_most"]
 
 
 def test_the_benchmark_says_what_it_cannot_measure(tmp_path):

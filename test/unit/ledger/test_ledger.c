@@ -110,6 +110,29 @@ static void torn_tail_is_cut_and_recorded_at_every_length(void **state) {
         }
 }
 
+static void recovery_cuts_and_records_without_a_new_event(void **state) {
+        struct ledger *l = logs_open(0);
+        AUTO_FREE char *text = NULL, *longer = malloc(65536);
+        struct err err = { 0 };
+        size_t n;
+
+        (void) state;
+        logs_fill(l, "acme", 4, 1);
+        (void) ledger_free(l);
+        text = logs_read("acme", FIRST, &n);
+        memcpy(longer, text, n);
+        memcpy(longer + n, "unfinished", 10);
+        logs_write("acme", FIRST, longer, n + 10);
+        assert_false(logs_verify("acme").ok);
+        l = logs_open(0);
+        assert_int_equal(ledger_recover(l, &err), 0);
+        assert_int_equal(ledger_recover(l, &err), 0); /* and once is enough */
+        (void) ledger_free(l);
+        assert_true(logs_verify("acme").ok);
+        assert_int_equal(logs_verify("acme").size, 6);
+        assert_true(log_has("acme", FIRST, "\"cut\":\"10 bytes, sha256:"));
+}
+
 /* The newest head was being written when the power went: the one before counts, and what it does not cover is cut. */
 static void torn_head_falls_back_to_the_one_before(void **state) {
         struct ledger *l = logs_open(0);
@@ -410,6 +433,7 @@ int main(void) {
                 T(committed_records_verify_and_count_from_one),
                 T(what_was_not_committed_never_happened),
                 T(torn_tail_is_cut_and_recorded_at_every_length),
+                T(recovery_cuts_and_records_without_a_new_event),
                 T(torn_head_falls_back_to_the_one_before),
                 T(log_that_was_shortened_is_not_written_any_more),
                 T(full_disk_refuses_and_leaves_the_log_whole),
