@@ -8,3 +8,7 @@ enum { CLOCK_TEXT = 32 };
 uint64_t clock_mono_ns(void);
 /* Now, as 2026-11-15T02:05:28.123Z. */
 void clock_rfc3339(char dst[CLOCK_TEXT]);
+/* A time in milliseconds since 1970 in the same form. */
+void clock_rfc3339_at(char dst[CLOCK_TEXT], uint64_t ms);
+/* Milliseconds since 1970. */
+uint64_t clock_real_ms(void);

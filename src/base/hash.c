@@ -2,17 +2,23 @@
 #include "base/hash.h"
 
 #include <sha2.h>
-#include <stdint.h>
 
 #include "base/str.h"
 
-void hash_text(char dst[HASH_TEXT], const void *p, size_t n) {
-        uint8_t digest[SHA256_DIGEST_LENGTH];
+void hash_parts(uint8_t dst[HASH_BYTES], const struct hash_part *parts, size_t n) {
         SHA2_CTX ctx;
 
         SHA256Init(&ctx);
-        SHA256Update(&ctx, p, n);
-        SHA256Final(digest, &ctx);
+        for (size_t i = 0; i < n; i++)
+                SHA256Update(&ctx, parts[i].p, parts[i].n);
+        SHA256Final(dst, &ctx);
+}
+
+void hash_text(char dst[HASH_TEXT], const void *p, size_t n) {
+        const struct hash_part all = { p, n };
+        uint8_t digest[HASH_BYTES];
+
+        hash_parts(digest, &all, 1);
         (void) str_copy(dst, HASH_TEXT, "sha256:");
         str_hex(dst + 7, digest, sizeof(digest));
 }

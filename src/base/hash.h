@@ -1,8 +1,16 @@
-/* hash.h - SHA-256 as text, the form in which every digest appears in Gabion. */
+/* hash.h - SHA-256 as text, the form in which digests appear in Gabion, and as bytes for trees of them. */
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
-enum { HASH_TEXT = 72 }; /* "sha256:" + 64 hex digits + NUL */
+enum { HASH_TEXT = 72, HASH_BYTES = 32, HASH_HEX = 65 }; /* text: "sha256:" + 64 hex digits + NUL */
+
+struct hash_part {
+        const void *p;
+        size_t n;
+};
 
 void hash_text(char dst[HASH_TEXT], const void *p, size_t n);
+/* The digest itself, of several pieces one after the other. */
+void hash_parts(uint8_t dst[HASH_BYTES], const struct hash_part *parts, size_t n);

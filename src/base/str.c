@@ -69,3 +69,22 @@ void str_base64(char *dst, const void *p, size_t n) {
         }
         *dst = '\0';
 }
+
+static int digit_value(char c) {
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int str_unhex(void *dst, size_t n, const char *text) {
+        uint8_t *b = dst;
+
+        for (size_t i = 0; i < n; i++) {
+                int high = digit_value(text[2 * i]), low = high < 0 ? -1 : digit_value(text[2 * i + 1]);
+
+                if (low < 0)
+                        return -EINVAL;
+                b[i] = (uint8_t) (high << 4 | low);
+        }
+        return 0;
+}

@@ -16,3 +16,5 @@ void str_hex(char *dst, const void *p, size_t n);
 /* Base64 with padding, NUL-terminated; dst holds STR_BASE64(n). */
 #define STR_BASE64(n) (((n) + 2) / 3 * 4 + 1)
 void str_base64(char *dst, const void *p, size_t n);
+/* The inverse: exactly 2 * n lower-case digits at text, whatever follows them. 0 or -EINVAL. */
+int str_unhex(void *dst, size_t n, const char *text);

@@ -22,6 +22,8 @@ int cmd_policy_show(int argc, char **argv);
 int cmd_policy_update(int argc, char **argv);
 int cmd_prove(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_audit(int argc, char **argv);
+int cmd_dossier(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_egress(int argc, char **argv);
 int cmd_reach(int argc, char **argv);

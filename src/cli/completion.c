@@ -11,6 +11,10 @@
 #include "base/str.h"
 #include "cli/cli.h"
 
+#define AUDIT_ACTIONS "tail show verify head export rotate-key"
+#define AUDIT_OPTIONS                                                                                                  \
+        "--log --tenant --json --key --head --socket --format --to --cursor --follow --secret --headers --lines"
+
 enum kind { SWITCH, WORD, FILE_NAME, VARIABLE, CHOICE, CHOICE_OR_FILE, MOUNT, OPTIONAL_FILE };
 
 static const struct option_word {
@@ -50,6 +54,8 @@ static const struct option_word {
         { "json", 0, OPTIONAL_FILE, "print the result as JSON", NULL },
         { "evidence", 0, FILE_NAME, "write what was read back from the kernel", NULL },
         { "show-evidence", 0, SWITCH, "show the evidence as a card", NULL },
+        { "audit", 0, FILE_NAME, "record the run in a log or with a notary", NULL },
+        { "tenant", 0, WORD, "whose chain of records it belongs to", NULL },
         { "limits", 0, CHOICE, "how limits are enforced", "cgroup rlimit" },
         { "off", 0, CHOICE, "do without a control that this machine lacks", "landlock io" },
         { "allow-sensitive-mounts", 0, SWITCH, "mount what is refused by default", NULL },
@@ -70,7 +76,9 @@ static const struct {
         { "egress", "show what sandboxes tried to reach" },
         { "reach", "probe what a sandbox can reach" },
         { "prove", "attack a sandbox on this machine" },
-        { "verify", "check a signed report" },
+        { "audit", "read, verify and export the audit log" },
+        { "dossier", "everything about one sandbox in one signed file" },
+        { "verify", "check a signed report or dossier" },
         { "doctor", "check what this machine offers" },
         { "completion", "print a completion script" },
         { "version", "print the version" },
@@ -103,6 +111,29 @@ static void bash_values(void) {
                 else
                         (void) printf(") %s ;;\n", o->kind == VARIABLE ? "_gabion_from -e" : "_gabion_files");
         }
+}
+
+/* The last part: which command is being completed. */
+static void bash_commands(void) {
+        for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+                (void) printf("%s ", commands[i].name);
+        (void) printf("--help --version\"; return; fi\n"
+                      "    case ${COMP_WORDS[1]} in\n"
+                      "    run|plan) _gabion_run ;;\n"
+                      "    policy) _gabion_policy ;;\n"
+                      "    egress) _gabion_words \"log --follow --sandbox --denied --json --file --help\" ;;\n"
+                      "    reach|doctor) _gabion_words \"--json --help\" ;;\n"
+                      "    audit) case $COMP_CWORD in 2) _gabion_words \"" AUDIT_ACTIONS " --help\" ;;\n"
+                      "           *) case $cur in -*) _gabion_words \"" AUDIT_OPTIONS
+                      "\" ;; *) _gabion_files ;; esac ;;\n"
+                      "           esac ;;\n"
+                      "    dossier) case $cur in -*) _gabion_words \"--output --log --socket --tenant --help\" ;;\n"
+                      "             *) _gabion_files ;; esac ;;\n"
+                      "    verify) case $cur in -*) _gabion_words \"--key --help\" ;; *) _gabion_files ;; esac ;;\n"
+                      "    completion) _gabion_words \"bash zsh fish\" ;;\n"
+                      "    esac\n"
+                      "}\n"
+                      "complete -F _gabion gabion\n");
 }
 
 static void bash_script(void) {
@@ -166,18 +197,7 @@ static void bash_script(void) {
                 "    local cur=${COMP_WORDS[COMP_CWORD]}\n"
                 "    COMPREPLY=()\n"
                 "    if [ \"$COMP_CWORD\" -eq 1 ]; then _gabion_words \"");
-        for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-                (void) printf("%s ", commands[i].name);
-        (void) printf("--help --version\"; return; fi\n"
-                      "    case ${COMP_WORDS[1]} in\n"
-                      "    run|plan) _gabion_run ;;\n"
-                      "    policy) _gabion_policy ;;\n"
-                      "    egress) _gabion_words \"log --follow --sandbox --denied --json --file --help\" ;;\n"
-                      "    reach|doctor) _gabion_words \"--json --help\" ;;\n"
-                      "    completion) _gabion_words \"bash zsh fish\" ;;\n"
-                      "    esac\n"
-                      "}\n"
-                      "complete -F _gabion gabion\n");
+        bash_commands();
 }
 
 /* What zsh is told about an option's value: ":message:action". */
@@ -249,6 +269,8 @@ static void zsh_script(void) {
                       "'--sandbox[of one sandbox]:id: ' '--denied[refused attempts only]' '--json[print JSON]' "
                       "'--file[another log]:file:_files' ;;\n"
                       "    reach|doctor) _arguments '--json[print JSON]' '--help[show help]' ;;\n"
+                      "    audit) _arguments '1:action:(" AUDIT_ACTIONS ")' '*:file:_files' ;;\n"
+                      "    dossier|verify) _arguments '*:file:_files' ;;\n"
                       "    completion) _arguments '1:shell:(bash zsh fish)' ;;\n"
                       "    esac ;;\n"
                       "  esac\n"
@@ -294,6 +316,8 @@ static void fish_script(void) {
                 "complete -c gabion -n '__fish_seen_subcommand_from egress' -a log -l denied -d 'refused only'\n"
                 "complete -c gabion -n '__fish_seen_subcommand_from egress' -s f -l follow -d 'wait for more'\n"
                 "complete -c gabion -n '__fish_seen_subcommand_from egress' -x -l sandbox -d 'of one sandbox'\n"
+                "complete -c gabion -n '__fish_seen_subcommand_from audit' -F -a '" AUDIT_ACTIONS "'\n"
+                "complete -c gabion -n '__fish_seen_subcommand_from dossier verify' -F\n"
                 "complete -c gabion -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n");
 }
 

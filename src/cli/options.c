@@ -35,6 +35,8 @@ enum {
         OPT_JSON,
         OPT_EVIDENCE,
         OPT_SHOW,
+        OPT_AUDIT,
+        OPT_TENANT,
         OPT_LIMITS,
         OPT_OFF,
         OPT_SENSITIVE,
@@ -79,6 +81,9 @@ static const struct opt {
         { "json", OPT_JSON, 2, "FILE", "print the result as JSON, last line of standard output (or to FILE)" },
         { "evidence", OPT_EVIDENCE, 1, "FILE", "write what was read back from the kernel" },
         { "show-evidence", OPT_SHOW, 0, NULL, "show it as a card" },
+        { "audit", OPT_AUDIT, 1, "DIR|SOCKET",
+          "record the run in a log, or with a notary (default: the machine's, if any)" },
+        { "tenant", OPT_TENANT, 1, "NAME", "whose chain of records it belongs to (default: local)" },
         { "limits", OPT_LIMITS, 1, "cgroup|rlimit", "rlimit: go without control groups (weaker; shown in evidence)" },
         { "off", OPT_OFF, 1, "landlock|io", "do without a control that this machine lacks (shown in evidence)" },
         { "allow-sensitive-mounts", OPT_SENSITIVE, 0, NULL, "mount what is refused by default (shown in evidence)" },
@@ -230,6 +235,12 @@ static int take_simple(int key, const char *arg, struct words *w, struct run_opt
                 break;
         case OPT_SHOW:
                 o->show_evidence = true;
+                break;
+        case OPT_AUDIT:
+                o->audit = arg;
+                break;
+        case OPT_TENANT:
+                o->tenant = arg;
                 break;
         case OPT_SENSITIVE:
                 o->sensitive_mounts = true;

@@ -55,6 +55,8 @@ struct evidence {
         unsigned n_open;
         int oom_score;
         uint64_t disk_bytes;
+        char plan[HASH_TEXT],
+                policy[HASH_TEXT]; /* hashes that somebody has already; "": evidence_json() computes them */
 };
 
 /* The part that does not need the command: limits, namespaces, maps, mounts, network. Done while the agent starts. */

@@ -128,7 +128,7 @@ int evidence_json(const struct plan *plan, const struct sandbox *sb, const struc
         struct json *o = json_new_object();
         char hash[HASH_TEXT], now[CLOCK_TEXT];
         struct utsname uts;
-        int r = plan_hash(plan, hash, err);
+        int r = ev->plan[0] ? str_copy(hash, sizeof(hash), ev->plan) : plan_hash(plan, hash, err);
 
         clock_rfc3339(now);
         (void) uname(&uts);
@@ -140,7 +140,7 @@ int evidence_json(const struct plan *plan, const struct sandbox *sb, const struc
         json_set_str(o, "machine", uts.machine);
         json_set_str(o, "plan", hash);
         if (r == 0)
-                r = policy_hash(plan->policy, hash, err);
+                r = ev->policy[0] ? str_copy(hash, sizeof(hash), ev->policy) : policy_hash(plan->policy, hash, err);
         json_set_str(o, "policy", hash);
         json_set_bool(o, "rootless", plan->rootless);
         json_set(o, "command_seen_from_host", render_status(&ev->outside));

@@ -92,6 +92,8 @@ int ipc_serve(struct ipc_gate *g, int fd, struct err *err) {
         if (r < 0 || r == IPC_REPLY_LATER)
                 return r < 0 ? r : 0;
         r = ipc_send(fd, space, reply.len, &reply_fd, reply_fd >= 0);
+        if (r == -EPIPE || r == -ECONNRESET)
+                return 0; /* it does not wait for the reply; what else it sent is still to be read, and then the end */
         return r < 0 ? err_set(err, r, ERR_PEER, "reply: %s", strerror(-r)) : 0;
 }
 

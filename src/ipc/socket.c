@@ -137,12 +137,13 @@ int ipc_recv(int fd, struct ipc_msg *ret) {
         struct msghdr m = {
                 .msg_iov = &io, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)
         };
+        bool reset = false;
         ssize_t n;
 
         ret->n = ret->n_fds = 0;
-        do
-                n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
-        while (n < 0 && errno == EINTR);
+        /* Reset: the peer closed with our replies unread. That is told once; what it sent before is still there. */
+        while ((n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC)) < 0 && (errno == EINTR || (errno == ECONNRESET && !reset)))
+                reset |= errno == ECONNRESET;
         if (n < 0)
                 return errno == ECONNRESET ? 0 : -errno;
         take_fds(&m, ret);

@@ -19,7 +19,6 @@
 #include "json/tree.h"
 
 enum { WRECK_OBJECT = 1000, WRECK_ARRAY = 1001 };
-enum { REAL_DIGITS = 15 };
 
 /* Values: the document, one for each comma, and one for each container that is not empty. Text that is not JSON may
  * be counted wrongly; it is refused afterwards. */
@@ -130,7 +129,7 @@ void json_add(struct json *arr, struct json *value) {
 
 /* Length of the UTF-8 sequence at s, 0 if there is none. Overlong forms, surrogates and values above U+10FFFF do not
  * count (RFC 3629, section 4). */
-static size_t utf8_at(const unsigned char *s) {
+size_t json_utf8_at(const unsigned char *s) {
         static const struct {
                 unsigned char first, last, low, high; /* range of the first byte, then of the second */
                 size_t n;
@@ -157,7 +156,7 @@ bool json_is_utf8(const char *s) {
         const unsigned char *p = (const unsigned char *) s;
 
         while (*p) {
-                size_t n = utf8_at(p);
+                size_t n = json_utf8_at(p);
 
                 if (n == 0)
                         return false;
@@ -173,7 +172,7 @@ static json_t *repaired(const char *s) {
         json_t *j = NULL;
 
         while (*p) {
-                size_t n = utf8_at(p);
+                size_t n = json_utf8_at(p);
 
                 buf_add(&b, n ? (const char *) p : "\xef\xbf\xbd", n ? n : 3);
                 p += n ? n : 1;
@@ -259,9 +258,13 @@ bool json_is_array(const struct json *j) {
 }
 
 int json_text(const struct json *j, bool pretty, char **ret, struct err *err) {
-        size_t flags = pretty ? JSON_INDENT(2) : JSON_COMPACT | JSON_SORT_KEYS;
-        char *text = j ? json_dumps(tree_raw(j), flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;
+        char *text = NULL;
 
+        if (j && pretty)
+                text = json_dumps(tree_raw(j),
+                                  JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(JSON_REAL_DIGITS));
+        else if (j)
+                text = json_canonical(tree_raw(j));
         if (!text)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "build JSON: no memory, or a value that JSON cannot hold");
         *ret = text;

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct buf;
 struct err;
 struct json;       /* reference counted; json_free() drops one */
 struct json_lines; /* where the values of one YAML document were written; valid while its tree is unchanged */
@@ -62,6 +63,20 @@ bool json_is_null(const struct json *j);
 int json_text(const struct json *j, bool pretty, char **ret, struct err *err);
 /* True if s is UTF-8 (what json_set_str() keeps unchanged). */
 bool json_is_utf8(const char *s);
+
+/* --- canonical text member by member, for those who write many documents. Keys of an object must come sorted (else
+ * abort()) and live until it is closed; key = NULL for the document and in arrays. --- */
+struct json_emit {
+        struct buf *to;
+        size_t depth;
+        const char *last[JSON_DEPTH];
+};
+void json_emit_object(struct json_emit *e, const char *key);
+void json_emit_array(struct json_emit *e, const char *key);
+void json_emit_close(struct json_emit *e, char bracket);
+void json_emit_str(struct json_emit *e, const char *key, const char *s); /* control characters become '?' */
+void json_emit_int(struct json_emit *e, const char *key, int64_t v);
+void json_emit_bool(struct json_emit *e, const char *key, bool v);
 
 /* --- field tables: the one way a document becomes a struct --- */
 enum field_type {

@@ -9,6 +9,7 @@
 #undef json_is_array
 #undef json_is_null
 
+struct buf;
 struct err;
 struct json;
 struct json_lines;
@@ -21,6 +22,16 @@ static inline json_t *tree_raw(const struct json *j) {
 static inline struct json *tree_of(json_t *j) {
         return (struct json *) j;
 }
+
+enum { JSON_REAL_DIGITS = 15 };
+
+/* Canonical text of a tree, or NULL. The caller frees it. */
+char *json_canonical(const json_t *j);
+/* A string with its quotes. What JSON must escape is escaped in the one way that RFC 8785 has. */
+void json_put_string(struct buf *to, const char *s);
+
+/* Length of the UTF-8 sequence at s, 0 if there is none. */
+size_t json_utf8_at(const unsigned char *s);
 
 struct json_lines *json_lines_new(void);
 /* Remembers that the value number `index` of container `in` began at line (in = NULL: the document). */

@@ -42,6 +42,7 @@ enum {
         AT_STDOUT,
         AT_STDERR,
         AT_EGRESS,
+        AT_AUDIT,
         AT_REMOTE,
         AT_COUNT = AT_REMOTE + CONTROL_FDS
 };
@@ -56,6 +57,7 @@ struct life {
         bool stdin_open, exited, gone;
         unsigned notify_left, pushes;
         struct ap_exit exit;
+        struct err audit; /* why the log failed */
 };
 
 static void frame_send(struct life *f, const struct wr *w) {
@@ -296,6 +298,7 @@ static void poll_set(struct life *f, struct pollfd p[AT_COUNT]) {
         p[AT_STDERR] = (struct pollfd){ f->out[1].len ? 2 : -1, POLLOUT, 0 };
         control_poll(&f->l->control, p + AT_REMOTE);
         p[AT_EGRESS] = (struct pollfd){ network_fd(f->l->net), POLLIN, 0 };
+        p[AT_AUDIT] = (struct pollfd){ record_fd(f->l->record), POLLIN, 0 };
 }
 
 static int wait_ms(struct life *f) {
@@ -336,6 +339,10 @@ static int serve(struct life *f) {
                 on_writable(f, 0);
         if (p[AT_STDERR].revents)
                 on_writable(f, 1);
+        if (p[AT_AUDIT].revents && record_take(f->l->record, &f->audit) < 0) {
+                end_now(f, RUN_KILLED_BY_POLICY);
+                return f->audit.code;
+        }
         if (!f->exited && !f->gone && clock_mono_ns() >= f->deadline_ns) {
                 denial_add(f->l, "limit.time", "limits.time", "the time limit", "the command was ended");
                 end_now(f, RUN_TIMEOUT);
@@ -367,7 +374,9 @@ int loop_run(struct loop *l, struct err *err) {
         f.stdin_open = !l->o->no_stdin;
         while (r == 0 && !f.exited && !f.gone)
                 r = serve(&f);
-        if (r < 0) {
+        if (r < 0 && f.audit.code < 0) {
+                *err = f.audit;
+        } else if (r < 0) {
                 end_now(&f, RUN_LOST);
                 (void) err_set(err, r, ERR_PEER, "the sandbox broke its protocol and was ended: %s", strerror(-r));
         }

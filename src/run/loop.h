@@ -3,6 +3,7 @@
 
 #include "run/control.h"
 #include "run/network.h"
+#include "run/record.h"
 #include "run/run.h"
 
 struct loop {
@@ -12,6 +13,7 @@ struct loop {
         struct run_result *result;
         struct network *net;
         struct control control;
+        struct record *record;
         int signal_fd;
         bool raw; /* the caller's terminal is in raw mode */
 };

@@ -134,6 +134,7 @@ static void on_record(void *arg, const char *text, size_t len) {
                 n->log_failed = true;
                 (void) dprintf(STDERR_FILENO, "gabion: egress log %s: it cannot be written\n", n->log.path);
         }
+        record_network(n->loop->record, record);
         what_of(record, what);
         if (!expected_take(n, what, line) && decision && str_eq(decision, "deny"))
                 denial_take(n, record, what);

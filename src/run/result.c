@@ -55,10 +55,12 @@ void denial_add(struct loop *l, const char *code, const char *rule, const char *
         (void) snprintf(d.code, sizeof(d.code), "%s", code);
         (void) snprintf(d.rule, sizeof(d.rule), "%s", rule);
         (void) snprintf(d.what, sizeof(d.what), "%s", what);
-        if (id_new(d.event + 4) < 0)
+        if (id_new(d.event + 4) < 0) {
                 l->result->denials_suppressed++;
-        else
-                denial_record(l, &d, 1);
+                return;
+        }
+        record_denial(l->record, &d); /* the log has all, the result the first */
+        denial_record(l, &d, 1);
 }
 
 const char *run_reason_name(enum run_reason r) {

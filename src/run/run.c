@@ -159,41 +159,49 @@ static int twin_goes_on(const struct run_options *o, int r, struct run_result *r
         return 0;
 }
 
-/* From a started sandbox to the release of its command: everything is read back, and the network is tried. */
-static int release(struct loop *l, int evidence_fd, struct err *err) {
-        static struct evidence ev; /* large; one sandbox per process */
+/* From a started sandbox to a command that may be released: all is read back, the network tried, the log written. */
+static int release(struct loop *l, struct evidence *ev, int evidence_fd, struct err *err) {
         const struct run_options *o = l->o;
         const struct plan *plan = l->plan;
         struct sandbox *sb = l->sb;
-        int r = network_add(l->net, plan, sb, err);
+        int r = record_begin(l->record, o, plan, sb, err); /* durable while the agent starts */
 
+        if (r < 0)
+                return r;
+        r = network_add(l->net, plan, sb, err);
         if (r == 0)
-                r = evidence_read_early(plan, sb, &ev, err);
+                r = evidence_read_early(plan, sb, ev, err);
         if (r == 0)
-                r = evidence_canary(plan, sb, &ev, err);
+                r = evidence_canary(plan, sb, ev, err);
         if (r < 0)
                 r = twin_goes_on(o, r, l->result, err);
         if (r == 0)
+                r = record_plan(l->record, plan, err);
+        if (r == 0)
                 r = sandbox_wait(sb, err);
         if (r == 0)
-                r = evidence_read(plan, sb, &ev, err);
+                r = evidence_read(plan, sb, ev, err);
         if (r < 0 && sb->pair_fd >= 0)
                 r = twin_goes_on(o, r, l->result, err);
         if (r == 0)
                 r = network_release(l->net, l, err);
         if (r == 0)
-                r = evidence_give(o, plan, sb, &ev, evidence_fd, l->result, err);
+                r = evidence_give(o, plan, sb, ev, evidence_fd, l->result, err);
         if (r == 0)
                 r = control_open(&l->control, l, err);
+        if (r == 0)
+                r = record_wait(l->record, err);
         return r < 0 ? r : sandbox_release(sb, err);
 }
 
-static int serve(struct loop *l, struct err *err) {
+static int serve(struct loop *l, struct evidence *ev, struct err *err) {
         int r;
 
         (void) sandbox_sweep(l->sb); /* others' leftovers, while the command starts */
         l->raw = l->o->tty && tty_raw();
-        r = loop_run(l, err);
+        r = record_evidence(l->record, l->plan, l->sb, ev, err);
+        if (r == 0)
+                r = loop_run(l, err);
         network_end(l->net);
         judge(l);
         if (l->raw)
@@ -214,9 +222,11 @@ static int evidence_open(const struct run_options *o, int *ret, struct err *err)
                         : 0;
 }
 
-int run_command(const struct run_options *o, struct run_result *ret, struct err *err) {
+/* Everything between the notary's start and its end. */
+static int run_recorded(const struct run_options *o, struct record *record, struct run_result *ret, struct err *err) {
         static struct plan plan;
         static struct sandbox sb;
+        static struct evidence ev; /* large; one sandbox per process */
         struct network net;
         struct loop l;
         struct sandbox_request req = {
@@ -232,13 +242,9 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
         };
         struct err end = { 0 };
         AUTO_FD int signal_fd = -1, evidence_fd = -1;
-        int fds[POLICY_MOUNTS], r;
-        bool rootless;
+        int fds[POLICY_MOUNTS], r, e;
+        bool rootless, started = false;
 
-        memset(ret, 0, offsetof(struct run_result, denials));
-        ret->n_denials = 0;
-        ret->denials_suppressed = 0;
-        ret->policy[0] = ret->evidence[0] = ret->mismatch[0] = '\0';
         r = sandbox_enter(&rootless, err);
         if (r < 0)
                 return r;
@@ -263,17 +269,40 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
         req.envp = certificates_env(&plan, o->env);
         r = sandbox_start(&plan, &req, &sb, err);
         (void) memcpy(ret->sandbox, sb.id, sizeof(ret->sandbox));
-        l = (struct loop){ .o = o, .plan = &plan, .sb = &sb, .result = ret, .net = &net, .signal_fd = signal_fd };
+        l = (struct loop){
+                .o = o, .plan = &plan, .sb = &sb, .result = ret, .net = &net, .record = record, .signal_fd = signal_fd
+        };
         control_none(&l.control);
         if (r == 0)
-                r = release(&l, evidence_fd, err);
+                r = release(&l, &ev, evidence_fd, err);
+        started = r == 0;
         if (r == 0)
-                r = serve(&l, err);
+                r = serve(&l, &ev, err);
         control_close(&l.control);
         network_end(&net);
-        if (sandbox_end(&sb, &end) < 0 && r == 0) {
+        record_end(record, &sb, ret, started);
+        e = sandbox_end(&sb, &end);
+        if (e < 0 && r == 0) {
                 *err = end;
                 r = err_wrap(err, "cleaning up");
         }
+        if (record_removed(record, &plan, e == 0, &end) < 0 && r == 0) {
+                *err = end;
+                r = err->code;
+        }
+        return r;
+}
+
+int run_command(const struct run_options *o, struct run_result *ret, struct err *err) {
+        static struct record record;
+        int r = record_open(o, &record, err);
+
+        memset(ret, 0, offsetof(struct run_result, denials));
+        ret->n_denials = 0;
+        ret->denials_suppressed = 0;
+        ret->policy[0] = ret->evidence[0] = ret->mismatch[0] = '\0';
+        if (r == 0)
+                r = run_recorded(o, &record, ret, err);
+        record_close(&record);
         return r;
 }

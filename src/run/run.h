@@ -46,6 +46,8 @@ struct run_options {
         bool sensitive_mounts;
         const char *evidence_path; /* NULL: no statement is written */
         struct run_network net;
+        const char *audit;  /* a log's directory or a notary's socket; NULL: the notary of this machine, if any */
+        const char *tenant; /* whose chain; NULL: "local" */
         bool show_evidence; /* a card on standard error */
         bool want_details;  /* fill run_result.evidence and the usage that takes time to read */
         bool quiet;         /* no denial lines on standard error */

@@ -1,127 +1,20 @@
-/* sign.c - see sign.h. The secret lives in guarded memory of libsodium's and has no way into a string. */
+/* sign.c - DSSE envelopes. */
 #include "sign/sign.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <sodium.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/fd.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "json/json.h"
-
-struct sign_key {
-        uint8_t pub[crypto_sign_PUBLICKEYBYTES];
-        uint8_t secret[crypto_sign_SECRETKEYBYTES];
-};
-
-_Static_assert(SIGN_PUBLIC == crypto_sign_PUBLICKEYBYTES, "one size");
+#include "sign/key.h"
 
 static const int variant = sodium_base64_VARIANT_ORIGINAL;
-
-struct sign_key *sign_key_free(struct sign_key *k) {
-        if (k)
-                sodium_free(k); /* wipes */
-        return NULL;
-}
-
-void sign_key_freep(struct sign_key **k) {
-        *k = sign_key_free(*k);
-}
-
-/* Exactly 2 * n hex digits and a newline. */
-static int hex_read(int dir_fd, const char *name, uint8_t *dst, size_t n) {
-        char text[2 * crypto_sign_SEEDBYTES + 2];
-        size_t len;
-        int r = fd_read_at(dir_fd, name, text, sizeof(text));
-
-        if (r >= 0 &&
-            ((size_t) r != 2 * n + 1 || sodium_hex2bin(dst, n, text, 2 * n, NULL, &len, NULL) != 0 || len != n))
-                r = -EBADMSG;
-        sodium_memzero(text, sizeof(text));
-        return r < 0 ? r : 0;
-}
-
-static int hex_write(int dir_fd, const char *name, const uint8_t *p, size_t n, mode_t mode) {
-        AUTO_FD int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-        char text[2 * crypto_sign_SEEDBYTES + 1];
-        int r = fd < 0 ? -errno : 0;
-
-        (void) sodium_bin2hex(text, sizeof(text), p, n);
-        if (r == 0)
-                r = fd_write_all(fd, text, 2 * n);
-        if (r == 0)
-                r = fd_write_all(fd, "\n", 1);
-        if (r == 0 && fsync(fd) < 0)
-                r = -errno;
-        sodium_memzero(text, sizeof(text));
-        return r;
-}
-
-static int seed_get(int dir_fd, uint8_t seed[crypto_sign_SEEDBYTES]) {
-        int r = hex_read(dir_fd, "signing.key", seed, crypto_sign_SEEDBYTES);
-
-        if (r != -ENOENT)
-                return r;
-        randombytes_buf(seed, crypto_sign_SEEDBYTES);
-        r = hex_write(dir_fd, "signing.key", seed, crypto_sign_SEEDBYTES, 0600);
-        /* Somebody else may have made one in the same moment: theirs counts. */
-        return r == -EEXIST ? hex_read(dir_fd, "signing.key", seed, crypto_sign_SEEDBYTES) : r;
-}
-
-int sign_key_open(const char *dir, struct sign_key **ret, struct err *err) {
-        CLEANUP(sign_key_freep) struct sign_key *k = NULL;
-        uint8_t seed[crypto_sign_SEEDBYTES];
-        AUTO_FD int dir_fd = -1;
-        struct stat st;
-        int r;
-
-        if (sodium_init() < 0)
-                return err_set(err, -EIO, ERR_INTERNAL, "signing: no randomness");
-        if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-                return err_set(err, -errno, ERR_INTERNAL, "signing key: %.150s: %s", dir, strerror(errno));
-        dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (dir_fd < 0 || fstat(dir_fd, &st) < 0)
-                return err_set(err, -errno, ERR_INTERNAL, "signing key: %.150s: %s", dir, strerror(errno));
-        if (st.st_uid != geteuid() || (st.st_mode & 022))
-                return err_set(err, -EPERM, ERR_DENIED, "signing key: %.150s must belong to you alone; chmod go-w it",
-                               dir);
-        k = sodium_malloc(sizeof(*k));
-        if (!k)
-                return err_set(err, -ENOMEM, ERR_INTERNAL, "signing key: out of memory");
-        r = seed_get(dir_fd, seed);
-        if (r == 0)
-                (void) crypto_sign_seed_keypair(k->pub, k->secret, seed);
-        sodium_memzero(seed, sizeof(seed));
-        if (r == 0) {
-                r = hex_write(dir_fd, "signing.pub", k->pub, sizeof(k->pub), 0644);
-                r = r == -EEXIST ? 0 : r;
-        }
-        if (r < 0)
-                return err_set(err, r, ERR_INTERNAL, "signing key in %.150s: %s", dir, strerror(-r));
-        *ret = TAKE_PTR(k);
-        return 0;
-}
-
-void sign_key_id(const struct sign_key *k, char dst[HASH_TEXT]) {
-        hash_text(dst, k->pub, sizeof(k->pub));
-}
-
-int sign_public_read(const char *path, uint8_t dst[SIGN_PUBLIC], struct err *err) {
-        int r = hex_read(AT_FDCWD, path, dst, SIGN_PUBLIC);
-
-        return r < 0 ? err_set(err, r, ERR_INVALID, "public key %.150s: %s", path,
-                               r == -EBADMSG || r == -EFBIG ? "64 hex digits are expected" : strerror(-r))
-                     : 0;
-}
 
 /* DSSE's pre-authentication encoding: "DSSEv1" SP LEN(type) SP type SP LEN(body) SP body. */
 static void encode(struct buf *b, const char *type, const char *payload, size_t n) {

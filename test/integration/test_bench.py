@@ -10,6 +10,7 @@ from harness import GABION, ROOT
 def test_the_benchmark_runs_and_prints_json():
     few = {"GABION": GABION, "BENCH_ROUNDS": "3", "BENCH_DROP": "1", "BENCH_REQUESTS": "5", "BENCH_TURNS": "1",
            "BENCH_EGRESS_ROUNDS": "1", "BENCH_CONNECTS": "20", "BENCH_SECONDS": "0.05"}
+    few = {"GABION": GABION, "BENCH_ROUNDS": "3", "BENCH_DROP": "1", "BENCH_EVENTS": "2000"}
     done = subprocess.run([ROOT / "bench/run"], env={**os.environ, **few}, capture_output=True, text=True, timeout=120,
                           check=False)
     assert done.returncode == 0, done.stderr
@@ -36,6 +37,9 @@ def test_the_benchmark_runs_and_prints_json():
     assert {"direct", "egress"} <= set(egress["results"])
     assert all(v > 0 for r in egress["results"].values() for v in r.values())
     assert {"throughput_ratio", "added_connect_p50_us"} <= set(egress["compared"]) == set(egress["promises"])
+    audit = report["audit"]
+    assert set(audit["run_p50_ms"]) == {"off", "notary", "own"} and audit["events_per_second"] > 0
+    assert audit["memory_peak_kib"] <= audit["promises"]["memory_peak_kib"]["at_most"]
 
 
 def test_the_benchmark_says_what_it_cannot_measure(tmp_path):

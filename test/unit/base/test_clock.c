@@ -43,11 +43,21 @@ static void text_is_rfc3339_utc_with_milliseconds(void **state) {
         assert_in_range(timegm(&tm) - now + 5, 4, 15);
 }
 
+static void given_times_have_the_same_form(void **state) {
+        char text[CLOCK_TEXT];
+
+        (void) state;
+        clock_rfc3339_at(text, 1767225602007);
+        assert_string_equal(text, "2026-01-01T00:00:02.007Z");
+        assert_in_range(clock_real_ms() / 1000 - (uint64_t) time(NULL) + 5, 3, 8);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(monotonic_time_advances_in_nanoseconds),
                 cmocka_unit_test(monotonic_time_is_the_kernels),
                 cmocka_unit_test(text_is_rfc3339_utc_with_milliseconds),
+                cmocka_unit_test(given_times_have_the_same_form),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

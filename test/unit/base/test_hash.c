@@ -36,6 +36,16 @@ static void a_million_a(void **state) {
         assert_string_equal(text, "sha256:cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+static void pieces_are_hashed_as_one(void **state) {
+        static const struct hash_part parts[] = { { "a", 1 }, { "", 0 }, { "bc", 2 } };
+        uint8_t digest[HASH_BYTES];
+
+        (void) state;
+        hash_parts(digest, parts, 3);
+        assert_int_equal(digest[0], 0xba);
+        assert_int_equal(digest[31], 0xad);
+}
+
 static void the_text_fits_its_array(void **state) {
         char text[HASH_TEXT + 1];
 
@@ -50,6 +60,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(known_vectors),
                 cmocka_unit_test(a_million_a),
+                cmocka_unit_test(pieces_are_hashed_as_one),
                 cmocka_unit_test(the_text_fits_its_array),
         };
 

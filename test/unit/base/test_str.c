@@ -107,6 +107,18 @@ static void base64_is_padded(void **state) {
         }
 }
 
+static void hex_comes_back_and_nothing_else_does(void **state) {
+        uint8_t b[2] = { 0 };
+
+        (void) state;
+        assert_int_equal(str_unhex(b, 2, "a01f and more"), 0);
+        assert_int_equal(b[0] << 8 | b[1], 0xa01f);
+        assert_int_equal(str_unhex(b, 2, "A01f"), -22);
+        assert_int_equal(str_unhex(b, 2, "a01"), -22); /* stops at the end of the text */
+        assert_int_equal(str_unhex(b, 2, ""), -22);
+        assert_int_equal(str_unhex(b, 1, "g0"), -22);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(base64_is_padded),
@@ -117,6 +129,7 @@ int main(void) {
                 cmocka_unit_test(equality_is_of_the_whole_string),
                 cmocka_unit_test(prefixes),
                 cmocka_unit_test(hex_is_lower_case_and_terminated),
+                cmocka_unit_test(hex_comes_back_and_nothing_else_does),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

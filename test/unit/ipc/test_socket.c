@@ -77,6 +77,21 @@ static void descriptors_travel_and_are_closed_on_exec(void **state) {
         (void) close(pipes[1]);
 }
 
+static void what_was_sent_before_closing_still_arrives(void **state) {
+        struct ipc_msg m;
+
+        (void) state;
+        assert_int_equal(ipc_send(ends[0], "one", 3, NULL, 0), 0);
+        assert_int_equal(ipc_send(ends[0], "two", 3, NULL, 0), 0);
+        assert_int_equal(ipc_send(ends[1], "reply", 5, NULL, 0), 0); /* never read */
+        own_closep(&ends[0]);
+        ends[0] = -1;
+        assert_int_equal(ipc_recv(ends[1], &m), 1);
+        assert_int_equal(ipc_recv(ends[1], &m), 1);
+        assert_memory_equal(m.bytes, "two", 3);
+        assert_int_equal(ipc_recv(ends[1], &m), 0);
+}
+
 static void too_long_or_too_many_is_refused_and_leaks_nothing(void **state) {
         static char big[IPC_MAX + 1];
         int many[IPC_FDS + 1] = { 0, 0, 0, 0, 0 }, before = open_fds();
@@ -172,6 +187,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(messages_keep_their_bounds, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(descriptors_travel_and_are_closed_on_exec, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(what_was_sent_before_closing_still_arrives, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(too_long_or_too_many_is_refused_and_leaks_nothing, set_up, tear_down),
                 cmocka_unit_test(peer_is_known_and_the_socket_has_its_mode),
                 cmocka_unit_test(blob_comes_back),

@@ -12,8 +12,10 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "sign/sign.h"
 
 #define TYPE "application/vnd.gabion.test+json"
@@ -103,6 +105,86 @@ static void another_key_or_kind_does_not_open_it(void **state) {
         assert_int_equal(open_it(other_kind, strlen(other_kind), pub), -EBADMSG);
 }
 
+static void note_opens_with_its_key_and_every_bit_of_it_counts(void **state) {
+        struct buf note = BUF_INIT(1024);
+        uint8_t other[SIGN_PUBLIC];
+        struct err err = { 0 };
+        size_t text;
+
+        (void) state;
+        buf_addf(&note, "gabion/acme\n41\nAAAA\n");
+        sign_note(key, &note);
+        assert_int_equal(sign_note_open(note.p, note.len, pub, &text, &err), 0);
+        assert_int_equal(text, 20);
+        for (size_t bit = 0; bit < 8 * note.len; bit++) {
+                note.p[bit / 8] = (char) (note.p[bit / 8] ^ (1 << bit % 8));
+                assert_true(sign_note_open(note.p, note.len, pub, &text, &err) < 0);
+                note.p[bit / 8] = (char) (note.p[bit / 8] ^ (1 << bit % 8));
+        }
+        for (size_t n = 0; n < note.len; n++)
+                assert_true(sign_note_open(note.p, n, pub, &text, &err) < 0);
+        memcpy(other, pub, sizeof(other));
+        other[3] ^= 4;
+        assert_int_equal(sign_note_open(note.p, note.len, other, &text, &err), -ENOKEY);
+        buf_done(&note);
+}
+
+static void base64_is_strict(void **state) {
+        char bytes[16];
+
+        (void) state;
+        assert_int_equal(sign_unbase64(bytes, sizeof(bytes), "aGk/"), 3);
+        assert_int_equal(sign_unbase64(bytes, sizeof(bytes), "aGk\xaf"), -EINVAL); /* libsodium takes it for '/' */
+        assert_int_equal(sign_unbase64(bytes, sizeof(bytes), "aGk"), -EINVAL);
+        assert_int_equal(sign_unbase64(bytes, sizeof(bytes), "aGk/ "), -EINVAL);
+        assert_int_equal(sign_unbase64(bytes, 2, "aGk/"), -EINVAL);
+}
+
+static void keyed_hash_is_the_standard_one(void **state) { /* RFC 4231, case 2 */
+        uint8_t mac[HASH_BYTES];
+        char hex[HASH_HEX];
+
+        (void) state;
+        sign_hmac("Jefe", 4, "what do ya want for nothing?", 28, mac);
+        str_hex(hex, mac, sizeof(mac));
+        assert_string_equal(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
+static void keys_change_in_two_steps(void **state) {
+        char place[80] = "/tmp/gabion-sign-next.XXXXXX", path[128], command[160];
+        struct sign_key *k = NULL, *next = NULL;
+        uint8_t first[SIGN_PUBLIC], second[SIGN_PUBLIC], found[SIGN_PUBLIC];
+        struct err err = { 0 };
+
+        (void) state;
+        assert_non_null(mkdtemp(place));
+        assert_int_equal(sign_key_open(place, &k, &err), 0);
+        assert_int_equal(sign_key_next(place, &next, &err), 0);
+        sign_key_public(k, first);
+        sign_key_public(next, second);
+        k = sign_key_free(k);
+        next = sign_key_free(next);
+        assert_int_equal(sign_key_next(place, &next, &err), 0); /* the same one until it is promoted */
+        sign_key_public(next, found);
+        assert_memory_equal(second, found, sizeof(found));
+        next = sign_key_free(next);
+        (void) snprintf(path, sizeof(path), "%s/next.key", place);
+        (void) snprintf(command, sizeof(command), "mv %s/next.key %s/signing.key", place, place);
+        assert_int_equal(system(command), 0); /* promoting died after its first step */
+        assert_int_equal(sign_key_open(place, &k, &err), 0);
+        sign_key_public(k, found);
+        assert_memory_equal(second, found, sizeof(found));
+        (void) snprintf(path, sizeof(path), "%s/signing.pub", place);
+        assert_int_equal(sign_public_read(path, found, &err), 0);
+        assert_memory_equal(second, found, sizeof(found));
+        k = sign_key_free(k);
+        assert_int_equal(sign_key_next(place, &next, &err), 0);
+        assert_int_equal(sign_key_promote(place, &err), 0);
+        next = sign_key_free(next);
+        (void) snprintf(command, sizeof(command), "test $(ls %s | wc -l) = 4 && rm -r %s", place, place);
+        assert_int_equal(system(command), 0); /* signing.key, signing.pub, two retired ones */
+}
+
 static void key_is_kept_and_private(void **state) {
         struct sign_key *again = NULL;
         char a[HASH_TEXT], b[HASH_TEXT], path[96];
@@ -135,6 +217,10 @@ int main(void) {
                 cmocka_unit_test(what_was_signed_comes_back),
                 cmocka_unit_test(every_changed_byte_is_noticed),
                 cmocka_unit_test(another_key_or_kind_does_not_open_it),
+                cmocka_unit_test(note_opens_with_its_key_and_every_bit_of_it_counts),
+                cmocka_unit_test(base64_is_strict),
+                cmocka_unit_test(keyed_hash_is_the_standard_one),
+                cmocka_unit_test(keys_change_in_two_steps),
                 cmocka_unit_test(key_is_kept_and_private),
                 cmocka_unit_test(folder_that_others_may_write_is_refused),
         };

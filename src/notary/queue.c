@@ -1,0 +1,239 @@
+/*
+ * queue.c - a ring of jobs between two threads.
+ *
+ * Three numbers, each written by one side: pushed (loop), done (writer), released (loop). released <= done <= pushed <=
+ * released + NOTARY_QUEUE. The writer takes all jobs there are, up to BATCH, and makes them durable with one commit:
+ * the busier the notary, the larger the groups. The ring is allocated once, so memory does not grow.
+ */
+#include "notary/queue.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/str.h"
+
+enum { BATCH = 256, RETAIN_S = 600, QUIET_MS = 200 };
+
+struct queue {
+        const struct notary_settings *s;
+        struct ledger *ledger;
+        struct job *jobs;
+        uint64_t pushed, done, released;
+        int done_fd;
+        bool stop, started;
+        pthread_t thread;
+        pthread_mutex_t lock;
+        pthread_cond_t wake;
+};
+
+static struct job *job_at(const struct queue *q, uint64_t i) {
+        return &q->jobs[i % NOTARY_QUEUE];
+}
+
+static void job_do(struct queue *q, struct job *j) {
+        int r = 0;
+
+        switch (j->kind) {
+        case JOB_EVENT:
+                r = ledger_append(q->ledger, &j->ev, &j->seq, &j->result);
+                break;
+        case JOB_STATEMENT:
+                r = ledger_statement(q->ledger, j->ev.tenant, j->ev.sandbox, j->what, j->text, j->n, &j->result);
+                free(TAKE_PTR(j->text));
+                break;
+        case JOB_ROTATE:
+                r = ledger_rotate_key(q->ledger, &j->result);
+                break;
+        }
+        if (r >= 0)
+                j->result = (struct err){ 0 };
+}
+
+static void batch_do(struct queue *q, uint64_t from, uint64_t to) {
+        struct err all = { 0 };
+
+        for (uint64_t i = from; i < to; i++)
+                job_do(q, job_at(q, i));
+        if (ledger_commit(q->ledger, &all) < 0)
+                for (uint64_t i = from; i < to; i++) {
+                        struct job *j = job_at(q, i);
+
+                        if (j->kind == JOB_EVENT && j->result.code == 0)
+                                (void) ledger_result(q->ledger, j->ev.tenant, &j->result);
+                }
+}
+
+static uint64_t keep_of(const struct notary_settings *s, const char *tenant) {
+        uint64_t keep = 0;
+
+        for (size_t i = 0; i < s->n_keeps; i++)
+                if (str_eq(s->keeps[i].tenant, tenant))
+                        return s->keeps[i].keep_ms;
+                else if (!s->keeps[i].tenant[0])
+                        keep = s->keeps[i].keep_ms;
+        return keep;
+}
+
+static int retain_one(void *arg, const char *tenant) {
+        const struct queue *q = arg;
+        uint64_t keep = keep_of(q->s, tenant);
+        struct err err = { 0 };
+
+        if (keep > 0)
+                (void) ledger_retain(q->ledger, tenant, keep,
+                                     &err); /* tried again later; a damaged log stays as it is */
+        return 0;
+}
+
+/* A change of keys commits by itself, so it is a batch of its own. */
+static uint64_t batch_end(const struct queue *q) {
+        uint64_t end = q->done;
+
+        while (end < q->pushed && end < q->done + BATCH && job_at(q, end)->kind != JOB_ROTATE)
+                end++;
+        return end == q->done && end < q->pushed ? end + 1 : end;
+}
+
+/* Waits for jobs, at most until the next look at what may be dropped. False: the end. */
+static bool wait_for_jobs(struct queue *q, uint64_t until_ns, uint64_t *ret_from, uint64_t *ret_to) {
+        struct timespec ts = { .tv_sec = (time_t) (until_ns / 1000000000), .tv_nsec = (long) (until_ns % 1000000000) };
+        bool stop;
+
+        (void) pthread_mutex_lock(&q->lock);
+        while (q->pushed == q->done && !q->stop)
+                if (pthread_cond_timedwait(&q->wake, &q->lock, &ts) == ETIMEDOUT)
+                        break;
+        *ret_from = q->done;
+        *ret_to = batch_end(q);
+        stop = q->stop && q->pushed == q->done;
+        (void) pthread_mutex_unlock(&q->lock);
+        return !stop;
+}
+
+static void *writer(void *arg) {
+        struct queue *q = arg;
+        uint64_t from, to, retain_ns = clock_mono_ns();
+        struct err err = { 0 };
+        bool unsynced = false;
+
+        for (;;) {
+                uint64_t soon = clock_mono_ns() + QUIET_MS * 1000000ull;
+
+                if (!wait_for_jobs(q, unsynced && soon < retain_ns ? soon : retain_ns, &from, &to))
+                        break;
+                if (clock_mono_ns() >= retain_ns) {
+                        if (q->s->n_keeps > 0)
+                                (void) ledger_tenants(q->s->log.dir, retain_one, q, &err);
+                        retain_ns = clock_mono_ns() + RETAIN_S * 1000000000ull;
+                }
+                if (from == to) { /* a quiet moment: documents become durable, which nobody waits for */
+                        if (ledger_sync(q->ledger, &err) < 0)
+                                (void) fprintf(stderr, "gabion-notary: %s\n", err.msg);
+                        unsynced = false;
+                        continue;
+                }
+                batch_do(q, from, to);
+                unsynced = true;
+                (void) pthread_mutex_lock(&q->lock);
+                q->done = to;
+                (void) pthread_mutex_unlock(&q->lock);
+                (void) eventfd_write(q->done_fd, 1);
+        }
+        return NULL;
+}
+
+int queue_new(const struct notary_settings *s, struct queue **ret, struct err *err) {
+        struct queue *q = calloc(1, sizeof(*q));
+        pthread_condattr_t attr;
+        int r;
+
+        if (!q)
+                return err_set(err, -ENOMEM, ERR_INTERNAL, "notary: out of memory");
+        q->s = s;
+        q->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        q->jobs = calloc(NOTARY_QUEUE, sizeof(*q->jobs));
+        (void) pthread_mutex_init(&q->lock, NULL);
+        (void) pthread_condattr_init(&attr);
+        (void) pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+        (void) pthread_cond_init(&q->wake, &attr);
+        (void) pthread_condattr_destroy(&attr);
+        r = q->done_fd < 0 || !q->jobs ? err_set(err, -ENOMEM, ERR_INTERNAL, "notary: out of memory")
+                                       : ledger_open(&s->log, &q->ledger, err);
+        if (r == 0 && s->recover)
+                r = ledger_recover(q->ledger, err);
+        if (r == 0) {
+                r = -pthread_create(&q->thread, NULL, writer, q);
+                if (r < 0)
+                        (void) err_set(err, r, ERR_INTERNAL, "notary: thread: %s", strerror(-r));
+        }
+        q->started = r == 0;
+        if (r < 0) {
+                (void) queue_free(q);
+                return r;
+        }
+        *ret = q;
+        return 0;
+}
+
+struct queue *queue_free(struct queue *q) {
+        if (!q)
+                return NULL;
+        if (q->started) {
+                (void) pthread_mutex_lock(&q->lock);
+                q->stop = true;
+                (void) pthread_cond_signal(&q->wake);
+                (void) pthread_mutex_unlock(&q->lock);
+                (void) pthread_join(q->thread, NULL);
+        }
+        (void) ledger_free(q->ledger);
+        own_closep(&q->done_fd);
+        (void) pthread_cond_destroy(&q->wake);
+        (void) pthread_mutex_destroy(&q->lock);
+        free(q->jobs);
+        free(q);
+        return NULL;
+}
+
+int queue_done_fd(const struct queue *q) {
+        return q->done_fd;
+}
+
+struct job *queue_place(struct queue *q) {
+        return queue_place_at(q, 0);
+}
+
+struct job *queue_place_at(struct queue *q, size_t i) {
+        return q->pushed + i - q->released < NOTARY_QUEUE ? job_at(q, q->pushed + i) : NULL;
+}
+
+void queue_push(struct queue *q) {
+        (void) pthread_mutex_lock(&q->lock);
+        q->pushed++;
+        (void) pthread_cond_signal(&q->wake);
+        (void) pthread_mutex_unlock(&q->lock);
+}
+
+struct job *queue_done(struct queue *q) {
+        uint64_t done;
+
+        (void) pthread_mutex_lock(&q->lock);
+        done = q->done;
+        (void) pthread_mutex_unlock(&q->lock);
+        return q->released < done ? job_at(q, q->released) : NULL;
+}
+
+void queue_release(struct queue *q) {
+        q->released++;
+}
+
+bool queue_idle(const struct queue *q) {
+        return q->released == q->pushed;
+}

@@ -1,0 +1,37 @@
+/* queue.h - what waits for the disk, and the thread that writes it. Private to notary/. */
+#pragma once
+
+#include "base/err.h"
+#include "notary/notary.h"
+
+enum job_kind { JOB_EVENT, JOB_STATEMENT, JOB_ROTATE };
+
+struct job {
+        enum job_kind kind;
+        uint64_t peer; /* 0: nobody waits for it */
+        bool part;     /* of the request that the next job completes, and fails if this one does */
+        uint32_t serial;
+        struct audit_event ev; /* JOB_STATEMENT: tenant and sandbox */
+        char what[8];          /* of a statement */
+        char *text;
+        size_t n;
+        uint64_t seq;
+        struct err result;
+};
+
+struct queue;
+
+/* done_fd becomes readable when jobs are done. Borrows the settings. */
+int queue_new(const struct notary_settings *s, struct queue **ret, struct err *err);
+/* Writes what is queued, ends the thread. */
+struct queue *queue_free(struct queue *q);
+int queue_done_fd(const struct queue *q);
+/* A free place to fill, or NULL when all are taken; then queue_push() hands it over. One thread only. _at: the one
+ * behind i others that are free. */
+struct job *queue_place(struct queue *q);
+struct job *queue_place_at(struct queue *q, size_t i);
+void queue_push(struct queue *q);
+/* The next job that is done, or NULL; queue_release() when it was answered. The same thread. */
+struct job *queue_done(struct queue *q);
+void queue_release(struct queue *q);
+bool queue_idle(const struct queue *q); /* nothing queued, nothing to answer */
