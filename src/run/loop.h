@@ -21,8 +21,8 @@ int loop_run(struct loop *l, struct err *err);
 
 /* Records a denial and says it on standard error, in one line. */
 void denial_add(struct loop *l, const char *code, const char *rule, const char *what, const char *hint);
-/* The same for what egress refused, under the event that the sandbox was told. The texts of *from are cleaned; times: how
- * often it happened. */
+/* The same for what egress refused, under the event that the sandbox was told. The texts of *from are cleaned; times:
+ * how often it happened. */
 void denial_record(struct loop *l, const struct run_denial *from, unsigned times);
 
 /* Terminal: raw mode on and off, size. */
