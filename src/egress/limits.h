@@ -16,7 +16,7 @@ enum {
         EGRESS_PIPES_PER_SANDBOX = 32,   /* with bytes in them; beyond that bytes are copied */
         EGRESS_SPLICE_BYTES = 256 << 10, /* one call; what a pipe holds if the kernel gives us the pages ... */
         EGRESS_SPLICE_LEAST = 64 << 10,  /* ... and what is still better than copying */
-        EGRESS_COPY_BYTES = 16 << 10,   /* one call without a pipe */
+        EGRESS_COPY_BYTES = 16 << 10,    /* one call without a pipe */
 
         EGRESS_HELLO_MS = 10 * 1000,         /* from accept to a whole ClientHello or request head */
         EGRESS_DIAL_MS = 10 * 1000,          /* for one address */
