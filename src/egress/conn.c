@@ -8,8 +8,6 @@
 #include "egress/conn.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,12 +24,11 @@
 #include "egress/egress.h"
 #include "egress/limits.h"
 #include "egress/names.h"
-#include "egress/peek.h"
 #include "egress/sandbox.h"
 #include "egress/web.h"
 #include "tls/tls.h"
 
-enum { PORT_DNS = 53, PORT_HTTP = 80, PORT_HTTPS = 443, DETAIL = 320 };
+enum { PORT_DNS = 53, PORT_HTTP = 80, PORT_HTTPS = 443 };
 
 #define BIT(n) (1u << (n))
 
@@ -162,7 +159,11 @@ bool conn_may_spend(struct conn *c, size_t n) {
         return false;
 }
 
-/* --- first bytes --- */
+/* --- states --- */
+
+bool conn_is_web_port(uint16_t port) {
+        return port == PORT_HTTP || port == PORT_HTTPS;
+}
 
 static void on_dialled(const struct dial_result *res, void *arg);
 static void on_leg(evutil_socket_t fd, short what, void *arg);
@@ -221,8 +222,7 @@ static void conn_dial(struct conn *c) {
                 dialled(c, &res);
 }
 
-/* What the client is has been seen and is allowed. */
-static void conn_checked(struct conn *c) {
+void conn_checked(struct conn *c) {
         c->checked = true;
         if (c->state == CONN_HELLO)
                 conn_dial(c);
@@ -230,8 +230,7 @@ static void conn_checked(struct conn *c) {
                 conn_relay(c);
 }
 
-/* From here on requests are judged one by one. */
-static void conn_web(struct conn *c, bool tls) {
+void conn_web(struct conn *c, bool tls) {
         int world = TAKE_FD(c->legs[CONN_WORLD].fd), client = TAKE_FD(c->legs[CONN_CLIENT].fd);
         struct err err = { 0 };
 
@@ -244,115 +243,14 @@ static void conn_web(struct conn *c, bool tls) {
                 conn_end(c, err.msg, true);
 }
 
-static void saw_tls(struct conn *c, const struct tls_hello *h) {
-        char detail[DETAIL];
-
-        c->protocol = "tls";
-        if (h->ech) {
-                conn_deny_code(c, "net.sni_mismatch", "floor:ech", "encrypted ClientHello");
-        } else if (!c->name && c->verdict.needs_http) {
-                conn_deny_code(c, "net.protocol_not_allowed", "floor:protocol", "TLS to an address cannot be opened");
-        } else if (c->name && !h->name[0]) {
-                conn_deny_code(c, "net.sni_mismatch", "floor:sni", "no server name");
-        } else if (c->name && !str_eq(h->name, c->name)) {
-                (void) snprintf(detail, sizeof(detail), "server name %s", h->name);
-                conn_deny_code(c, "net.sni_mismatch", "floor:sni", detail);
-        } else if (c->verdict.needs_http) {
-                conn_web(c, true);
-        } else {
-                conn_checked(c);
-        }
-}
-
-/* False: more bytes are needed. */
-static bool look_tls(struct conn *c, const void *p, size_t n) {
-        struct tls_hello h;
-        struct err err = { 0 };
-        enum tls_look look;
-
-        if (!c->peek && tls_peek_new(c->egress->inspector, &c->peek, &err) < 0) {
-                conn_end(c, "out of memory", true);
-                return true;
-        }
-        look = tls_peek_look(c->peek, p, n, &h, &err);
-        if (look == TLS_HELLO)
-                saw_tls(c, &h);
-        else if (look != TLS_MORE)
-                conn_deny_code(c, "net.protocol_not_allowed", "floor:protocol", "ClientHello cannot be read");
-        return look != TLS_MORE;
-}
-
-static void saw_other(struct conn *c) {
-        if (c->verdict.needs_http || c->port == PORT_HTTP || c->port == PORT_HTTPS)
-                conn_deny_code(c, "net.protocol_not_allowed", "floor:protocol", "neither TLS nor HTTP/1");
-        else
-                conn_checked(c);
-}
-
-/* Looks at what the client has sent without taking it. False: it must say more first. */
-static bool look_once(struct conn *c) {
-        static uint8_t bytes[TLS_HELLO_MAX + 1024];
-        struct leg *l = &c->legs[CONN_CLIENT];
-        ssize_t n = recv(l->fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
-
-        if (n <= 0) {
-                l->readable = false;
-                if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                        return false;
-                conn_end(c, n == 0 ? "closed before it said anything" : NULL, n < 0);
-                return true;
-        }
-        switch (peek_kind(bytes, (size_t) n)) {
-        case PEEK_TLS:
-                return look_tls(c, bytes, (size_t) n);
-        case PEEK_HTTP:
-                conn_web(c, false);
-                return true;
-        case PEEK_OTHER:
-                saw_other(c);
-                return true;
-        case PEEK_MORE:
-                break;
-        }
-        return false;
-}
-
-/* The same, and the end of a client that will say no more: while bytes wait unread, recv() does not show it. */
-static bool look(struct conn *c) {
-        struct pollfd p = { .fd = c->legs[CONN_CLIENT].fd, .events = POLLRDHUP };
-
-        if (look_once(c))
-                return true;
-        if (poll(&p, 1, 0) <= 0 || !(p.revents & (POLLRDHUP | POLLERR | POLLHUP)))
-                return false;
-        conn_end(c, "closed before it said anything that could be checked", true);
-        return true;
-}
-
-/* Both legs are up and nobody has said anything that was checked. */
-static void speak(struct conn *c) {
-        char byte;
-
-        if (c->legs[CONN_CLIENT].readable && look(c))
-                return;
-        if (!c->legs[CONN_WORLD].readable)
-                return;
-        c->legs[CONN_WORLD].readable = false;
-        /* The far side answers a client that has shown half a ClientHello or request line: nobody we know does that. */
-        if (recv(c->legs[CONN_CLIENT].fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
-                conn_deny_code(c, "net.protocol_not_allowed", "floor:protocol", "answer before the request was whole");
-        else
-                conn_checked(c);
-}
-
 /* Does what can be done with what the sockets told. */
 static void go_on(struct conn *c) {
         if (c->state == CONN_RELAY)
                 relay_pump(c);
         else if (c->state == CONN_SPEAK)
-                speak(c);
+                first_speak(c);
         else if (c->state == CONN_HELLO && c->legs[CONN_CLIENT].readable)
-                (void) look(c);
+                (void) first_look(c);
 }
 
 void conn_resume(struct conn *c) {
@@ -432,7 +330,7 @@ static void conn_start(struct sandbox *s, int fd, const struct policy_net_reques
         s->egress->n_open++;
         if (!leg_arm(c, CONN_CLIENT))
                 conn_end(c, "out of memory", true);
-        else if (c->checked || !(v->needs_http || q->port == PORT_HTTP || q->port == PORT_HTTPS))
+        else if (c->checked || !(v->needs_http || conn_is_web_port(q->port)))
                 conn_dial(c);
 }
 

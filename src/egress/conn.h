@@ -95,6 +95,19 @@ bool conn_may_spend(struct conn *c, size_t n);
 /* Without a record; for the reaper and the end of the process. */
 void conn_free(struct conn *c);
 
+/* Is this port one where only TLS and HTTP are due? */
+bool conn_is_web_port(uint16_t port);
+/* What the client is has been seen and is allowed. */
+void conn_checked(struct conn *c);
+/* From here on requests are judged one by one. */
+void conn_web(struct conn *c, bool tls);
+
+/* --- first.c --- */
+/* Looks at what the client has sent. False: it must say more first. May end the connection. */
+bool first_look(struct conn *c);
+/* Both legs are up and nobody has said anything that was checked: whoever speaks decides. */
+void first_speak(struct conn *c);
+
 /* --- relay.c --- */
 /* Moves bytes both ways as far as they go now. May end the connection. */
 void relay_pump(struct conn *c);

@@ -12,10 +12,11 @@ enum {
         EGRESS_QUERIES_PER_TURN = 16, /* of one DNS socket */
         EGRESS_TURN_BYTES = 1 << 20,  /* of one direction of one connection */
 
-        EGRESS_PIPES = 512,             /* of all sandboxes: 512 * 16 pages are half of what Linux gives one user */
-        EGRESS_PIPES_PER_SANDBOX = 64,  /* with bytes in them; beyond that bytes are copied */
-        EGRESS_SPLICE_BYTES = 64 << 10, /* one call; what a pipe holds */
-        EGRESS_COPY_BYTES = 16 << 10,   /* one call without a pipe */
+        EGRESS_PIPES = 128,              /* of all sandboxes: 128 * 64 pages are half of what Linux gives one user */
+        EGRESS_PIPES_PER_SANDBOX = 32,   /* with bytes in them; beyond that bytes are copied */
+        EGRESS_SPLICE_BYTES = 256 << 10, /* one call; what a pipe holds if the kernel gives us the pages ... */
+        EGRESS_SPLICE_LEAST = 64 << 10,  /* ... and what is still better than copying */
+        EGRESS_COPY_BYTES = 16 << 10,    /* one call without a pipe */
 
         EGRESS_HELLO_MS = 10 * 1000,         /* from accept to a whole ClientHello or request head */
         EGRESS_DIAL_MS = 10 * 1000,          /* for one address */

@@ -53,8 +53,9 @@ struct pipe_pair *pipes_take(struct pipes *p) {
         if (p->n >= p->max || pipe2(fds, O_NONBLOCK | O_CLOEXEC) < 0)
                 return NULL;
         pair = malloc(sizeof(*pair));
+        (void) fcntl(fds[0], F_SETPIPE_SZ, EGRESS_SPLICE_BYTES);
         /* Near the limit of a user's pipe pages the kernel makes pipes of one page: worse than copying. */
-        if (!pair || fcntl(fds[0], F_GETPIPE_SZ) < EGRESS_SPLICE_BYTES) {
+        if (!pair || fcntl(fds[0], F_GETPIPE_SZ) < EGRESS_SPLICE_LEAST) {
                 (void) close(fds[0]);
                 (void) close(fds[1]);
                 free(pair);

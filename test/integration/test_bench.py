@@ -8,7 +8,8 @@ from harness import GABION, ROOT
 
 
 def test_the_benchmark_runs_and_prints_json():
-    few = {"GABION": GABION, "BENCH_ROUNDS": "3", "BENCH_DROP": "1", "BENCH_REQUESTS": "5", "BENCH_TURNS": "1"}
+    few = {"GABION": GABION, "BENCH_ROUNDS": "3", "BENCH_DROP": "1", "BENCH_REQUESTS": "5", "BENCH_TURNS": "1",
+           "BENCH_EGRESS_ROUNDS": "1", "BENCH_CONNECTS": "20", "BENCH_SECONDS": "0.05"}
     done = subprocess.run([ROOT / "bench/run"], env={**os.environ, **few}, capture_output=True, text=True, timeout=120,
                           check=False)
     assert done.returncode == 0, done.stderr
@@ -30,6 +31,11 @@ def test_the_benchmark_runs_and_prints_json():
     assert 0 < memory["peak_kib"] <= memory["at_most_kib"] == 400
     assert "cold start of /bin/true" in done.stderr
     assert report["neighbour"]["requests"] == 5 and report["neighbour"]["beside_p95_ms"] > 0
+    egress = report["egress"]
+    assert {"direct", "egress", "tinyproxy", "squid"} == set(egress["results"]) | set(egress["left_out"])
+    assert {"direct", "egress"} <= set(egress["results"])
+    assert all(v > 0 for r in egress["results"].values() for v in r.values())
+    assert {"throughput_ratio", "added_connect_p50_us"} <= set(egress["compared"]) == set(egress["promises"])
 
 
 def test_the_benchmark_says_what_it_cannot_measure(tmp_path):
