@@ -63,6 +63,9 @@ struct evidence {
 int evidence_read_early(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
 int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
 
+/* Reads the network back once more, at any time while the sandbox lives: the first difference, with its control's name,
+ * in *err. */
+int evidence_network(const struct plan *plan, const struct sandbox *sb, struct err *err);
 /* A sandbox with a network whose listeners egress has: tries what must be refused. Once, before the release. */
 int evidence_canary(const struct plan *plan, struct sandbox *sb, struct evidence *ret, struct err *err);
 

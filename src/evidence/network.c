@@ -48,6 +48,21 @@ int read_way_out(const struct reader *rd, struct err *err) {
         return 0;
 }
 
+int evidence_network(const struct plan *plan, const struct sandbox *sb, struct err *err) {
+        static struct evidence scratch; /* large */
+        struct reader rd = { .plan = plan, .sb = sb, .ev = &scratch, .pid_fd = -1 };
+        AUTO_FD int agent_fd = -1;
+        char path[16];
+        int r;
+
+        (void) snprintf(path, sizeof(path), "%d", (int) sb->agent_pid);
+        rd.agent_fd = agent_fd = openat(sb->proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (agent_fd < 0)
+                return read_mismatch(err, "process", "the agent is gone");
+        r = read_network(&rd, err);
+        return r < 0 ? r : read_way_out(&rd, err);
+}
+
 static void dir_closep(DIR **d) {
         if (*d)
                 (void) closedir(*d);

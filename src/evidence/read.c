@@ -185,7 +185,7 @@ static int read_time(const struct reader *rd, struct err *err) {
         return 0;
 }
 
-static int read_network(const struct reader *rd, struct err *err) {
+int read_network(const struct reader *rd, struct err *err) {
         char text[4096];
         int r = fd_read_at(rd->agent_fd, "net/dev", text, sizeof(text));
         size_t n = 0;

@@ -19,6 +19,7 @@ int read_mismatch(struct err *err, const char *control, const char *fmt, ...) __
 
 int read_mounts(const struct reader *rd, struct err *err);
 int read_filter(const struct reader *rd, struct err *err);
+int read_network(const struct reader *rd, struct err *err);
 /* network.c */
 int read_way_out(const struct reader *rd, struct err *err);
 struct json *render_network(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev);

@@ -123,7 +123,11 @@ static void on_record(void *arg, const char *text, size_t len) {
         const char *decision;
 
         /* Written again by us: what egress sends may be an attacker's, the log's lines are always whole documents. */
-        if (json_parse("record", text, len, &record, &e) < 0 || json_text(record, false, &line, &e) < 0)
+        if (json_parse("record", text, len, &record, &e) < 0)
+                return;
+        if (n->sb) /* and speak of this sandbox, whatever egress says */
+                json_set_str(record, "sandbox", n->sb->id);
+        if (json_text(record, false, &line, &e) < 0)
                 return;
         decision = json_get_str(record, "decision");
         if (!n->loop) {

@@ -26,7 +26,7 @@ int sandbox_net_listen(struct sandbox *sb, const struct plan *plan, struct err *
 int sandbox_net_socket(const struct sandbox *sb, bool six, bool datagram, struct err *err);
 
 /*
- * Reads interfaces, addresses, routes and rules back from the kernel, now, and compares them with the plan, which has a
+ * Reads interfaces, addresses, routes and rules back from the kernel, now, and compares them with the plan; 0 without a
  * network. 0; or negative with the first difference in *err, and the name of the control in *ret_control.
  */
 int sandbox_net_verify(const struct sandbox *sb, const struct plan *plan, const char **ret_control, struct err *err);

@@ -3,12 +3,14 @@
  * as if it had been made on the spot. Egress is not there: its part is tested in test/integration. Needs root.
  */
 #include <errno.h>
+#include <linux/rtnetlink.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,6 +44,33 @@ static void compile(struct err *e) {
         assert_true(ok(plan_compile(&policy, &request, &facts, &plan, e), e));
         for (size_t i = 0; i < plan.n_mounts; i++)
                 plan.mounts[i].fd = -1;
+}
+
+/* Somebody adds a route while the sandbox lives. */
+static void extra_route(int fd) {
+        struct {
+                struct nlmsghdr head;
+                struct rtmsg route;
+                struct rtattr to;
+                uint8_t address[4];
+                struct rtattr out;
+                uint32_t link;
+        } m = {
+                .head = { .nlmsg_len = sizeof(m),
+                          .nlmsg_type = RTM_NEWROUTE,
+                          .nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE },
+                .route = { .rtm_family = AF_INET,
+                           .rtm_dst_len = 24,
+                           .rtm_table = RT_TABLE_MAIN,
+                           .rtm_protocol = RTPROT_STATIC,
+                           .rtm_type = RTN_UNICAST },
+                .to = { sizeof(m.to) + 4, RTA_DST },
+                .address = { 192, 0, 2, 0 },
+                .out = { sizeof(m.out) + 4, RTA_OIF },
+                .link = 1,
+        };
+
+        assert_int_equal(send(fd, &m, sizeof(m), 0), sizeof(m));
 }
 
 static void a_sandbox_lives_in_the_namespace_from_the_pool(void **state) {
@@ -80,6 +109,10 @@ static void a_sandbox_lives_in_the_namespace_from_the_pool(void **state) {
         assert_true(ok(sandbox_wait(&sb, &e), &e));
         assert_true(ok(evidence_read(&plan, &sb, &evidence, &e), &e));
         assert_string_equal(evidence.ns[3], want);
+        assert_true(ok(evidence_network(&plan, &sb, &e), &e));
+        extra_route(sb.net.route_fd);
+        assert_int_equal(evidence_network(&plan, &sb, &e), -EBADE);
+        assert_non_null(strstr(e.msg, "control network routes is not in force: there is a route to 192.0.2.0/24"));
         assert_int_equal(strncmp(evidence.rules_hash, "sha256:", 7), 0);
         assert_true(ok(sandbox_end(&sb, &e), &e));
         assert_int_equal(sb.net.ns_fd, -1);

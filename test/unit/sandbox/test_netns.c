@@ -113,7 +113,7 @@ static int udp_to(const char *address, uint16_t port) {
 
 /* The listener gets the connection, under the address that was dialled. */
 static bool taken_as(const char *address, uint16_t port) {
-        struct sockaddr_in6 local;
+        struct sockaddr_in6 local = { 0 };
         socklen_t n = sizeof(local);
         AUTO_FD int fd = accept(box.net.socket_fds[PLAN_NET_TCP], NULL, NULL);
         char text[INET6_ADDRSTRLEN] = "", want[INET6_ADDRSTRLEN + 8];

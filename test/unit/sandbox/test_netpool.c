@@ -51,8 +51,10 @@ static bool pool_works(void *arg) {
         if (netpool_ready(p) != 0 || netpool_take(p, &none) != -EAGAIN || netpool_fd(p) != -1)
                 return false;
         for (unsigned round = 0; round < 2; round++) {
-                if (netpool_fill(p, &e) < 0 || netpool_fill(p, &e) < 0 || netpool_fd(p) < 0 ||
-                    netpool_collect(p, &e) < 0)
+                for (int twice = 0; twice < 2; twice++) /* the second finds somebody at it */
+                        if (netpool_fill(p, &e) < 0)
+                                return said(&e);
+                if (netpool_fd(p) < 0 || netpool_collect(p, &e) < 0)
                         return said(&e);
                 if (netpool_ready(p) != SIZE || netpool_fd(p) != -1)
                         return false;
