@@ -22,9 +22,9 @@ struct audit_words {
         size_t n_args;
 };
 
-/* Reads options that the action allows (a list of their names with blanks around them) into *ret. -1 to go on, or an
+/* Reads options that the action allows (a list of their names with blanks around them) into *w. -1 to go on, or an
  * exit code. */
-int audit_words_read(int argc, char **argv, const char *allowed, struct audit_words *ret);
+int audit_words_read(int argc, char **argv, const char *allowed, struct audit_words *w);
 
 /* The log of this machine (root) or user. */
 const char *audit_log_dir(void);

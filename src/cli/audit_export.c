@@ -200,7 +200,7 @@ int audit_export(const struct audit_words *w) {
         if (x.form == EXPORT_FORMS)
                 return cli_usage("audit", "--format '%.20s': ocsf, syslog, cef, otlp, hec or webhook is expected",
                                  w->format);
-        x.batch = BUF_INIT(2 * BATCH_BYTES);
+        x.batch = BUF_INIT((size_t) 2 * BATCH_BYTES);
         r = sender_open(&x.sender, x.form, w->to, w->secret, w->headers, &err);
         if (r == 0)
                 r = cursor_read(&x, &err);

@@ -133,5 +133,7 @@ int cmd_verify(int argc, char **argv) {
                 r = sign_open(text, (size_t) n, dossier ? DOSSIER_TYPE : CLI_PROVE_TYPE, trust.keys[i], &payload, &err);
         if (r < 0)
                 return cli_fail(&err);
+        if (!payload)
+                return cli_fail(&err);
         return dossier ? show_dossier(payload, trust.keys[i - 1]) : show_report(payload);
 }

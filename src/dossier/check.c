@@ -154,7 +154,7 @@ int dossier_check(const char *payload, size_t n, const uint8_t pub[SIGN_PUBLIC],
         CLEANUP(json_freep) struct json *doc = NULL;
         const struct json *events;
         struct expected ex = { 0 };
-        struct audit_head head;
+        struct audit_head head = { 0 };
         uint64_t last = 0;
         int r;
 

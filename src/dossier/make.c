@@ -27,7 +27,7 @@ struct collect {
 static int collect_one(void *arg, const struct ledger_line *l) {
         struct collect *c = arg;
         uint8_t path[MERKLE_PATH][HASH_BYTES];
-        struct buf text = BUF_INIT(MERKLE_PATH * HASH_HEX);
+        struct buf text = BUF_INIT((size_t) MERKLE_PATH * HASH_HEX);
         AUTO_FREE char *record = NULL;
         struct json *one;
         size_t len;

@@ -256,7 +256,7 @@ int record_evidence(struct record *r, const struct plan *plan, const struct sand
         e = evidence_json(plan, sb, ev, &doc, err);
         if (e == 0)
                 e = json_text(doc, false, &text, err);
-        if (e < 0)
+        if (e < 0 || !text)
                 return e;
         buf_addf(&all, "{\"evidence\":%s,\"plan\":%s,\"policy\":%s}", text, r->plan_text, r->policy_text);
         record_event(r, AUDIT_EVIDENCE, &event);
