@@ -8,8 +8,6 @@
 #include "egress/conn.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,15 +19,16 @@
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "dns/dns.h"
 #include "egress/dial.h"
 #include "egress/egress.h"
 #include "egress/limits.h"
-#include "egress/peek.h"
+#include "egress/names.h"
 #include "egress/sandbox.h"
 #include "egress/web.h"
 #include "tls/tls.h"
 
-enum { PORT_HTTP = 80, PORT_HTTPS = 443, DETAIL = 320 };
+enum { PORT_DNS = 53, PORT_HTTP = 80, PORT_HTTPS = 443 };
 
 #define BIT(n) (1u << (n))
 
@@ -56,7 +55,7 @@ static void leg_disarm(struct leg *l) {
         l->armed = false;
 }
 
-void conn_reset_fd(int fd) {
+static void reset_fd(int fd) {
         static const struct linger at_once = { .l_onoff = 1 };
 
         (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -72,7 +71,7 @@ static void conn_shut(struct conn *c, bool reset) {
         for (unsigned i = 0; i < CONN_LEGS; i++) {
                 leg_disarm(&c->legs[i]);
                 if (reset && c->legs[i].fd >= 0)
-                        conn_reset_fd(c->legs[i].fd);
+                        reset_fd(c->legs[i].fd);
                 own_closep(&c->legs[i].fd);
                 c->legs[i].fd = -1;
         }
@@ -160,7 +159,11 @@ bool conn_may_spend(struct conn *c, size_t n) {
         return false;
 }
 
-/* --- first bytes --- */
+/* --- states --- */
+
+bool conn_is_web_port(uint16_t port) {
+        return port == PORT_HTTP || port == PORT_HTTPS;
+}
 
 static void on_dialled(const struct dial_result *res, void *arg);
 static void on_leg(evutil_socket_t fd, short what, void *arg);
@@ -212,7 +215,7 @@ static void on_dialled(const struct dial_result *res, void *arg) {
 }
 
 static void conn_dial(struct conn *c) {
-        const struct dial_target to = { c->name, c->name ? NULL : &c->address, c->port };
+        const struct dial_to to = { .name = c->name, .address = &c->address, .port = c->port };
         struct dial_result res;
 
         conn_move(c, CONN_DIAL);
@@ -220,8 +223,7 @@ static void conn_dial(struct conn *c) {
                 dialled(c, &res);
 }
 
-/* What the client is has been seen and is allowed. */
-static void conn_checked(struct conn *c) {
+void conn_checked(struct conn *c) {
         c->checked = true;
         if (c->state == CONN_HELLO)
                 conn_dial(c);
@@ -229,8 +231,7 @@ static void conn_checked(struct conn *c) {
                 conn_relay(c);
 }
 
-/* From here on requests are judged one by one. */
-static void conn_web(struct conn *c, bool tls) {
+void conn_web(struct conn *c, bool tls) {
         int world = TAKE_FD(c->legs[CONN_WORLD].fd), client = TAKE_FD(c->legs[CONN_CLIENT].fd);
         struct err err = { 0 };
 
@@ -243,115 +244,14 @@ static void conn_web(struct conn *c, bool tls) {
                 conn_end(c, err.msg, true);
 }
 
-static void saw_tls(struct conn *c, const struct tls_hello *h) {
-        char detail[DETAIL];
-
-        c->protocol = "tls";
-        if (h->ech) {
-                conn_deny_code(c, "net.sni_mismatch", "floor:ech", "encrypted ClientHello");
-        } else if (!c->name && c->verdict.needs_http) {
-                conn_deny_code(c, "net.protocol_not_allowed", "floor:protocol", "TLS to an address cannot be opened");
-        } else if (c->name && !h->name[0]) {
-                conn_deny_code(c, "net.sni_mismatch", "floor:sni", "no server name");
-        } else if (c->name && !str_eq(h->name, c->name)) {
-                (void) snprintf(detail, sizeof(detail), "server name %s", h->name);
-                conn_deny_code(c, "net.sni_mismatch", "floor:sni", detail);
-        } else if (c->verdict.needs_http) {
-                conn_web(c, true);
-        } else {
-                conn_checked(c);
-        }
-}
-
-/* False: more bytes are needed. */
-static bool look_tls(struct conn *c, const void *p, size_t n) {
-        struct tls_hello h;
-        struct err err = { 0 };
-        enum tls_look look;
-
-        if (!c->peek && tls_peek_new(c->egress->inspector, &c->peek, &err) < 0) {
-                conn_end(c, "out of memory", true);
-                return true;
-        }
-        look = tls_peek_look(c->peek, p, n, &h, &err);
-        if (look == TLS_HELLO)
-                saw_tls(c, &h);
-        else if (look != TLS_MORE)
-                conn_deny_code(c, "net.protocol_not_allowed", "floor:protocol", "ClientHello cannot be read");
-        return look != TLS_MORE;
-}
-
-static void saw_other(struct conn *c) {
-        if (c->verdict.needs_http || c->port == PORT_HTTP || c->port == PORT_HTTPS)
-                conn_deny_code(c, "net.protocol_not_allowed", "floor:protocol", "neither TLS nor HTTP/1");
-        else
-                conn_checked(c);
-}
-
-/* Looks at what the client has sent without taking it. False: it must say more first. */
-static bool look_once(struct conn *c) {
-        static uint8_t bytes[TLS_HELLO_MAX + 1024];
-        struct leg *l = &c->legs[CONN_CLIENT];
-        ssize_t n = recv(l->fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
-
-        if (n <= 0) {
-                l->readable = false;
-                if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                        return false;
-                conn_end(c, n == 0 ? "closed before it said anything" : NULL, n < 0);
-                return true;
-        }
-        switch (peek_kind(bytes, (size_t) n)) {
-        case PEEK_TLS:
-                return look_tls(c, bytes, (size_t) n);
-        case PEEK_HTTP:
-                conn_web(c, false);
-                return true;
-        case PEEK_OTHER:
-                saw_other(c);
-                return true;
-        case PEEK_MORE:
-                break;
-        }
-        return false;
-}
-
-/* The same, and the end of a client that will say no more: while bytes wait unread, recv() does not show it. */
-static bool look(struct conn *c) {
-        struct pollfd p = { .fd = c->legs[CONN_CLIENT].fd, .events = POLLRDHUP };
-
-        if (look_once(c))
-                return true;
-        if (poll(&p, 1, 0) <= 0 || !(p.revents & (POLLRDHUP | POLLERR | POLLHUP)))
-                return false;
-        conn_end(c, "closed before it said anything that could be checked", true);
-        return true;
-}
-
-/* Both legs are up and nobody has said anything that was checked. */
-static void speak(struct conn *c) {
-        char byte;
-
-        if (c->legs[CONN_CLIENT].readable && look(c))
-                return;
-        if (!c->legs[CONN_WORLD].readable)
-                return;
-        c->legs[CONN_WORLD].readable = false;
-        /* The far side answers a client that has shown half a ClientHello or request line: nobody we know does that. */
-        if (recv(c->legs[CONN_CLIENT].fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
-                conn_deny_code(c, "net.protocol_not_allowed", "floor:protocol", "answer before the request was whole");
-        else
-                conn_checked(c);
-}
-
 /* Does what can be done with what the sockets told. */
 static void go_on(struct conn *c) {
         if (c->state == CONN_RELAY)
                 relay_pump(c);
         else if (c->state == CONN_SPEAK)
-                speak(c);
+                first_speak(c);
         else if (c->state == CONN_HELLO && c->legs[CONN_CLIENT].readable)
-                (void) look(c);
+                (void) first_look(c);
 }
 
 void conn_resume(struct conn *c) {
@@ -386,7 +286,29 @@ static void on_leg(evutil_socket_t fd, short what, void *arg) {
 
 /* --- the beginning --- */
 
-void conn_start(struct sandbox *s, int fd, const struct policy_net_request *q, const struct policy_net_verdict *v) {
+/* A connection that is refused before it becomes one. */
+static void refuse(struct sandbox *s, int fd, struct record *r) {
+        char event[RECORD_EVENT];
+
+        r->kind = r->protocol = "tcp";
+        sandbox_note(s, r, event);
+        reset_fd(fd);
+        (void) close(fd);
+}
+
+/* Rule text if a budget or a limit of ours forbids one more connection. */
+static const char *over_budget(struct sandbox *s) {
+        if (s->n_conns >= s->budget.max[POLICY_NET_CONNECTIONS])
+                return s->budget.rule[POLICY_NET_CONNECTIONS];
+        if (s->n_conns >= EGRESS_OPEN_MAX || s->egress->n_open >= s->egress->max_open)
+                return "floor:connections";
+        if (s->bytes_out >= s->budget.max[POLICY_NET_BYTES_OUT])
+                return s->budget.rule[POLICY_NET_BYTES_OUT];
+        return meter_bucket_take(&s->rate, clock_mono_ns()) ? NULL : s->budget.rule[POLICY_NET_RATE];
+}
+
+static void conn_start(struct sandbox *s, int fd, const struct policy_net_request *q,
+                       const struct policy_net_verdict *v) {
         struct conn *c = calloc(1, sizeof(*c));
         bool literal = !q->name;
 
@@ -409,8 +331,47 @@ void conn_start(struct sandbox *s, int fd, const struct policy_net_request *q, c
         s->egress->n_open++;
         if (!leg_arm(c, CONN_CLIENT))
                 conn_end(c, "out of memory", true);
-        else if (c->checked || !(v->needs_http || q->port == PORT_HTTP || q->port == PORT_HTTPS))
+        else if (c->checked || !(v->needs_http || conn_is_web_port(q->port)))
                 conn_dial(c);
+}
+
+void conn_accept(struct sandbox *s, int fd) {
+        struct sockaddr_storage sa;
+        socklen_t n = sizeof(sa);
+        struct addr address;
+        struct policy_net_request q = { .stage = POLICY_NET_CONNECT };
+        struct policy_net_verdict v;
+        struct record r = { 0 };
+
+        /* Whom the client wanted is the local address here; its own address says nothing, it can choose any. */
+        if (getsockname(fd, (struct sockaddr *) &sa, &n) < 0 ||
+            addr_from_sockaddr((struct sockaddr *) &sa, &address, &q.port) < 0) {
+                (void) close(fd);
+                return;
+        }
+        if (q.port == PORT_DNS) {
+                names_accept(s, fd);
+                return;
+        }
+        q.name = dns_book_name(s->book, &address);
+        q.address = q.name ? NULL : &address;
+        policy_net_eval(s->policy, &q, &v);
+        r.name = q.name;
+        r.port = q.port;
+        if (!q.name)
+                r.address = address;
+        if (!v.allowed) {
+                r.code = v.code;
+                r.rule = v.rule;
+                r.side = policy_net_side_name(v.side);
+                refuse(s, fd, &r);
+        } else if ((r.rule = over_budget(s))) {
+                r.code = "net.budget";
+                r.side = record_side(r.rule);
+                refuse(s, fd, &r);
+        } else {
+                conn_start(s, fd, &q, &v);
+        }
 }
 
 /* --- later --- */

@@ -76,12 +76,8 @@ struct conn {
         uint64_t begin_ns, moved_ms;
 };
 
-/* accept.c: a connection was accepted: judges it, and starts or resets it. Takes fd. */
+/* A connection was accepted: judges it, and makes a connection or resets it. Takes fd. */
 void conn_accept(struct sandbox *s, int fd);
-/* Takes fd: the client's leg of an attempt that was allowed. */
-void conn_start(struct sandbox *s, int fd, const struct policy_net_request *q, const struct policy_net_verdict *v);
-/* The next close() of fd is a reset. */
-void conn_reset_fd(int fd);
 /* Ends it with its record. detail: NULL, or what was wrong on the way. reset: tell both sides by RST. */
 void conn_end(struct conn *c, const char *detail, bool reset);
 /* Ends it with a denial: a record with code and rule, and RST to both sides. */
@@ -98,6 +94,19 @@ void conn_sweep(struct conn *c, uint64_t now_ms);
 bool conn_may_spend(struct conn *c, size_t n);
 /* Without a record; for the reaper and the end of the process. */
 void conn_free(struct conn *c);
+
+/* Is this port one where only TLS and HTTP are due? */
+bool conn_is_web_port(uint16_t port);
+/* What the client is has been seen and is allowed. */
+void conn_checked(struct conn *c);
+/* From here on requests are judged one by one. */
+void conn_web(struct conn *c, bool tls);
+
+/* --- first.c --- */
+/* Looks at what the client has sent. False: it must say more first. May end the connection. */
+bool first_look(struct conn *c);
+/* Both legs are up and nobody has said anything that was checked: whoever speaks decides. */
+void first_speak(struct conn *c);
 
 /* --- relay.c --- */
 /* Moves bytes both ways as far as they go now. May end the connection. */

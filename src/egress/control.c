@@ -40,6 +40,7 @@ struct control {
         const struct control_ops *ops;
         void *arg;
         bool ended;
+        bool corked; /* a request is being served: nothing is sent before it is done with */
 };
 
 static void item_free(struct item *i) {
@@ -101,6 +102,8 @@ static bool serve(struct control *c) {
         struct err err = { 0 };
         int r = ipc_recv(c->fd, &msg);
 
+        c->corked = r > 0;
+
         if (r == -EAGAIN)
                 return false;
         if (r == 0) {
@@ -111,7 +114,11 @@ static bool serve(struct control *c) {
                 r = err_set(&err, -EBADMSG, ERR_PEER, "control socket: malformed message");
         else
                 r = c->ops->on_request(c->arg, &m, msg.fds, &err);
+        /* Its answer goes out when nothing of it is left here: whoever hears "failed" may try the same sockets again.
+         */
         ipc_msg_done(&msg);
+        c->corked = false;
+        flush(c);
         if (r < 0)
                 end(c, &err);
         return r >= 0;
@@ -197,8 +204,8 @@ static void push(struct control *c, const struct egp_message *m, const int *fds,
                 from->waiting++;
         c->n_records += i->is_record;
         STAILQ_INSERT_TAIL(&c->queue, i, link);
-        if (event_pending(c->writable, EV_WRITE, NULL) || c->ended)
-                return; /* the socket is full, and will tell */
+        if (event_pending(c->writable, EV_WRITE, NULL) || c->ended || c->corked)
+                return; /* the socket is full and will tell, or a request is being served */
         /* Each message wakes the supervisor, so what is not urgent waits a little for others. */
         if (urgent || c->n_records >= BATCH)
                 flush(c);

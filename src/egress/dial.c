@@ -349,7 +349,7 @@ static int start(struct dial *d, const struct addr *literal) {
         return look_up(d, d->name, on_name);
 }
 
-int dial_start(struct sandbox *s, const struct dial_target *to, dial_done_fn done, void *arg, struct dial_result *res,
+int dial_start(struct sandbox *s, const struct dial_to *to, dial_done_fn done, void *arg, struct dial_result *res,
                struct dial **ret) {
         struct dial *d = calloc(1, sizeof(*d));
 
@@ -359,7 +359,7 @@ int dial_start(struct sandbox *s, const struct dial_target *to, dial_done_fn don
         }
         *d = (struct dial){ .sandbox = s, .name = to->name, .port = to->port, .done = done, .arg = arg, .fd = -1 };
         d->res.fd = -1;
-        if (start(d, to->address) == 0) {
+        if (start(d, to->name ? NULL : to->address) == 0) {
                 *ret = d;
                 return 0;
         }

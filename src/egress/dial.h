@@ -21,16 +21,17 @@ struct dial_result {
 
 typedef void (*dial_done_fn)(const struct dial_result *res, void *arg);
 
-/*
- * Dials for a sandbox what its connection wants. 1: *res is filled already. 0: done will be called once, from the loop;
- * *ret is valid until then, for dial_cancel(). The name (canonical) is borrowed until then.
- */
-struct dial_target {
-        const char *name;           /* or, if NULL, */
-        const struct addr *address; /* this one */
+struct dial_to {
+        const char *name; /* canonical, borrowed until the end; NULL: the sandbox dialled an address */
+        const struct addr *address;
         uint16_t port;
 };
-int dial_start(struct sandbox *s, const struct dial_target *to, dial_done_fn done, void *arg, struct dial_result *res,
+
+/*
+ * Dials for a sandbox. 1: *res is filled already. 0: done will be called once, from the loop; *ret is valid until then,
+ * for dial_cancel().
+ */
+int dial_start(struct sandbox *s, const struct dial_to *to, dial_done_fn done, void *arg, struct dial_result *res,
                struct dial **ret);
 /* Accepts NULL; done will not be called. */
 void dial_cancel(struct dial *d);

@@ -32,8 +32,8 @@
 
 enum {
         NS_PER_MS = 1000000,
-        US_PER_MS = 1000,
-        RESERVED_FDS = 256,   /* loop, control, look-ups, messages under way */
+        RESERVED_FDS = 512, /* pipes, loop, control, look-ups, messages under way */
+        FDS_LEAST = 1024,
         CA_DAYS = 30,         /* longer than any sandbox lives */
         LEAVES = 4096,        /* certificates kept ready */
         HEAVY_CALLBACKS = 16, /* of heavy sandboxes, before others are asked again ... */
@@ -72,7 +72,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg) {
 }
 
 void egress_rest(struct egress *e) {
-        static const struct timeval rest = { .tv_usec = (long) EGRESS_REST_MS * US_PER_MS };
+        static const struct timeval rest = { .tv_usec = EGRESS_REST_US };
 
         if (!event_pending(e->waker, EV_TIMEOUT, NULL))
                 (void) event_add(e->waker, &rest);
@@ -91,6 +91,11 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg) {
 
 /* --- requests --- */
 
+struct request {
+        const struct egp_message *m;
+        int *fds; /* those that are kept are set to -1 */
+};
+
 static struct sandbox *find(struct egress *e, const char *id) {
         struct sandbox *s;
 
@@ -100,56 +105,52 @@ static struct sandbox *find(struct egress *e, const char *id) {
         return NULL;
 }
 
-static int add(struct egress *e, const struct egp_message *m, int *fds, struct err *err) {
+static int add(struct egress *e, const struct request *q, struct err *err) {
         struct sandbox *s;
         int r;
 
-        if (find(e, m->sandbox))
-                return err_set(err, -EEXIST, ERR_INVALID, "sandbox %s is there already", m->sandbox);
+        if (find(e, q->m->sandbox))
+                return err_set(err, -EEXIST, ERR_INVALID, "sandbox %s is there already", q->m->sandbox);
         if (e->n_sandboxes >= EGRESS_SANDBOXES)
                 return err_set(err, -ENOSPC, ERR_LIMIT, "more than %d sandboxes", EGRESS_SANDBOXES);
-        r = sandbox_new(e, m->sandbox, fds, fds[EGP_ADD_DOCUMENT], &s, err);
+        r = sandbox_new(e, q->m->sandbox, q->fds, q->fds[EGP_ADD_DOCUMENT], &s, err);
         if (r < 0)
-                return err_wrap(err, "sandbox %s", m->sandbox);
+                return err_wrap(err, "sandbox %s", q->m->sandbox);
         for (unsigned i = 0; i < SANDBOX_SOCKETS; i++)
-                fds[i] = -1;
+                q->fds[i] = -1;
         TAILQ_INSERT_TAIL(&e->sandboxes, s, link);
         e->n_sandboxes++;
         return 0;
 }
 
-static int update(struct egress *e, const struct egp_message *m, int *fds, struct err *err) {
-        struct sandbox *s = find(e, m->sandbox);
+static int update(struct egress *e, const struct request *q, struct err *err) {
+        struct sandbox *s = find(e, q->m->sandbox);
 
         if (!s)
-                return err_set(err, -ENOENT, ERR_NOT_FOUND, "no sandbox %s", m->sandbox);
-        return sandbox_update(s, fds[0], m->drop_existing, err);
+                return err_set(err, -ENOENT, ERR_NOT_FOUND, "no sandbox %s", q->m->sandbox);
+        return sandbox_update(s, q->fds[0], q->m->drop_existing, err);
 }
 
-static int remove_sandbox(struct egress *e, const struct egp_message *m, int *fds /* NOLINT: a row of the table */,
-                          struct err *err) {
-        struct sandbox *s = find(e, m->sandbox);
+static int remove_sandbox(struct egress *e, const struct request *q, struct err *err) {
+        struct sandbox *s = find(e, q->m->sandbox);
 
-        (void) fds;
         if (!s)
-                return err_set(err, -ENOENT, ERR_NOT_FOUND, "no sandbox %s", m->sandbox);
+                return err_set(err, -ENOENT, ERR_NOT_FOUND, "no sandbox %s", q->m->sandbox);
         TAILQ_REMOVE(&e->sandboxes, s, link);
         e->n_sandboxes--;
         sandbox_free(s);
-        return keep_remove(e->keep, m->sandbox, err);
+        return keep_remove(e->keep, q->m->sandbox, err);
 }
 
-static int ping(struct egress *e, const struct egp_message *m, int *fds /* NOLINT: a row of the table */,
-                struct err *err) {
+static int ping(struct egress *e, const struct request *q, struct err *err) {
         (void) e;
-        (void) m;
-        (void) fds;
+        (void) q;
         (void) err;
         return 0;
 }
 
 static int on_request(void *arg, const struct egp_message *m, int *fds, struct err *err) {
-        static int (*const ops[])(struct egress *, const struct egp_message *, int *, struct err *) = {
+        static int (*const ops[])(struct egress *, const struct request *, struct err *) = {
                 [EGP_ADD] = add,
                 [EGP_UPDATE] = update,
                 [EGP_REMOVE] = remove_sandbox,
@@ -157,12 +158,14 @@ static int on_request(void *arg, const struct egp_message *m, int *fds, struct e
         };
         struct egress *e = arg;
         struct egp_message ok = { .type = EGP_OK, .request = m->request };
+        struct request q = { .m = m };
         struct err why = { 0 };
 
+        q.fds = fds;
         /* EGP_CONFIG came before the loop, and comes once. */
         if (m->type >= ARRAY_SIZE(ops) || !ops[m->type])
                 return err_set(err, -EPROTO, ERR_PEER, "request %u is not legal now", (unsigned) m->type);
-        if (ops[m->type](e, m, fds, &why) < 0)
+        if (ops[m->type](e, &q, &why) < 0)
                 control_fail(e->control, m->request, &why);
         else
                 control_answer(e->control, &ok, NULL, 0);
@@ -191,7 +194,7 @@ static void on_end(void *arg, const struct err *err) {
 /* --- life --- */
 
 static int make_loop(struct egress *e, struct err *err) {
-        static const struct timeval sweep = { .tv_usec = (long) EGRESS_SWEEP_MS * US_PER_MS };
+        static const struct timeval sweep = { .tv_usec = EGRESS_SWEEP_US };
         static const struct timeval turn = { .tv_usec = HEAVY_US };
         struct event_config *c = event_config_new();
 
@@ -264,7 +267,7 @@ static int read_config(struct egress *e, int fd, struct err *err) {
 
 static const struct control_ops control_ops = { on_request, on_drained, on_end };
 
-int egress_new(int control_fd, int config_fd, int keep_fd, struct egress **ret, struct err *err) {
+int egress_new(int control_fd, int config_fd, int old_keep_fd, struct egress **ret, struct err *err) {
         struct egress *e = calloc(1, sizeof(*e));
         struct rlimit files;
         int r;
@@ -275,17 +278,17 @@ int egress_new(int control_fd, int config_fd, int keep_fd, struct egress **ret, 
         TAILQ_INIT(&e->sandboxes);
         TAILQ_INIT(&e->dead);
         r = getrlimit(RLIMIT_NOFILE, &files) < 0 ? err_set(err, -errno, ERR_INTERNAL, "getrlimit") : 0;
-        if (r == 0 && files.rlim_cur < 2 * (RESERVED_FDS + 2ul * EGRESS_PIPES))
+        if (r == 0 && files.rlim_cur < FDS_LEAST)
                 r = err_set(err, -EMFILE, ERR_LIMIT, "open files: %llu are too few",
                             (unsigned long long) files.rlim_cur);
         if (r == 0)
-                e->max_open = (files.rlim_cur - RESERVED_FDS - 2ul * EGRESS_PIPES) / CONN_LEGS;
+                e->max_open = (files.rlim_cur - RESERVED_FDS) / CONN_LEGS;
         if (r == 0)
                 r = read_config(e, config_fd, err);
         if (r == 0)
                 r = make_loop(e, err);
         if (r == 0)
-                r = keep_new(keep_fd, &e->keep, err);
+                r = keep_new(old_keep_fd, &e->keep, err);
         if (r == 0)
                 r = make_resolver(e, err);
         if (r == 0)

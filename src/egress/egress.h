@@ -48,10 +48,10 @@ struct egress {
 };
 
 /*
- * Makes everything that the configuration in config_fd asks for. keep_fd: -1, or that of the process before, taken on
- * success. control_fd is taken on success. This is the last time that files are opened.
+ * Makes everything that the configuration in config_fd asks for. old_keep_fd: -1, or that of the process before, taken
+ * on success. control_fd is taken on success. This is the last time that files are opened.
  */
-int egress_new(int control_fd, int config_fd, int keep_fd, struct egress **ret, struct err *err);
+int egress_new(int control_fd, int config_fd, int old_keep_fd, struct egress **ret, struct err *err);
 /* Ends all connections without records: nobody is there to read them. */
 struct egress *egress_free(struct egress *e);
 /* Answers EGP_CONFIG. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -13,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "base/sys.h"
 #include "egressproto/egressproto.h"
 
@@ -55,14 +57,29 @@ int isolate_start(struct err *err) {
         return 0;
 }
 
+/* From the file alone: other sources of users would load their libraries into this process while it is still root. */
+static void find_user(uid_t *uid, gid_t *gid) {
+        FILE *f = fopen("/etc/passwd", "re");
+        const struct passwd *p;
+
+        *uid = *gid = NOBODY;
+        while (f && (p = fgetpwent(f)))
+                if (str_eq(p->pw_name, "gabion-egress") && p->pw_uid != 0 && p->pw_gid != 0) {
+                        *uid = p->pw_uid;
+                        *gid = p->pw_gid;
+                }
+        if (f)
+                (void) fclose(f);
+}
+
 int isolate_user(struct err *err) {
-        const struct passwd *user = geteuid() == 0 ? getpwnam("gabion-egress") : NULL;
-        uid_t uid = user ? user->pw_uid : NOBODY;
-        gid_t gid = user ? user->pw_gid : NOBODY;
+        uid_t uid;
+        gid_t gid;
         int r = 0;
 
         for (int cap = 0; cap < CAPS; cap++)
                 (void) prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); /* without CAP_SETPCAP there is nothing to lose */
+        find_user(&uid, &gid);
         if (geteuid() == 0) {
                 r = sys_setgroups_none();
                 if (r == 0)

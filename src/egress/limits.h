@@ -18,13 +18,18 @@ enum {
         EGRESS_SPLICE_LEAST = 64 << 10,  /* ... and what is still better than copying */
         EGRESS_COPY_BYTES = 16 << 10,    /* one call without a pipe */
 
+        EGRESS_WEB_BYTES =
+                16 << 20, /* of seen connections of one sandbox that wait to be written, shared by them, ... */
+        EGRESS_WEB_BYTES_LEAST = 16 << 10, /* ... but at least so much for each ... */
+        EGRESS_WEB_BYTES_MOST = 256 << 10, /* ... and at most */
+
         EGRESS_HELLO_MS = 10 * 1000,         /* from accept to a whole ClientHello or request head */
         EGRESS_DIAL_MS = 10 * 1000,          /* for one address */
         EGRESS_DIAL_TRIES = 4,               /* addresses of a name that are tried */
         EGRESS_IDLE_MS = 15 * 60 * 1000,     /* without a byte in either direction */
         EGRESS_HALF_IDLE_MS = 2 * 60 * 1000, /* the same when one direction has ended */
         EGRESS_LONG_MS = 10 * 1000,          /* a connection that lives so long has a record at once */
-        EGRESS_SWEEP_MS = 250,               /* how often time-outs are looked at */
+        EGRESS_SWEEP_US = 250 * 1000,        /* how often time-outs are looked at */
 
         EGRESS_RECORDS_WAITING = 1024,   /* nothing is accepted while so many records wait for the supervisor */
         EGRESS_RECORDS_PER_SANDBOX = 64, /* the same for one sandbox and its own */
@@ -34,7 +39,7 @@ enum {
         EGRESS_SHARE_US = 2000,      /* window in which the time spent for a sandbox is measured */
         EGRESS_SHARE_HEAVY_US = 500, /* a sandbox that used more of it goes behind others ... */
         EGRESS_CONTENDED_MS = 10,    /* ... and rests, if there was another one in this time, ... */
-        EGRESS_REST_MS = 1,          /* ... for so long */
+        EGRESS_REST_US = 1000,       /* ... for so long */
 };
 
 /* Order of events in the loop: a later class runs only when nothing of the earlier ones is left. LIGHT is in the

@@ -19,7 +19,7 @@
 #include "egressproto/egressproto.h"
 #include "json/json.h"
 
-enum { DETAIL_MAX = 200, METHOD_MAX = 24 };
+enum { DETAIL_MAX = 200, METHOD_MAX = 24, NS_PER_US = 1000 };
 
 static void set_text(struct json *o, const char *key, const char *s) {
         if (s && s[0])
@@ -51,9 +51,11 @@ int record_text(const struct record *r, const char *sandbox, uint64_t count, cha
         set_text(o, "rule", r->rule);
         set_text(o, "side", r->side);
         if (r->with_bytes) {
+                uint64_t us = r->duration_ns / NS_PER_US;
+
                 json_set_int(o, "bytes_out", (int64_t) r->bytes_out);
                 json_set_int(o, "bytes_in", (int64_t) r->bytes_in);
-                json_set_real(o, "duration_ms", (double) r->duration_ns / 1e6);
+                json_set_real(o, "duration_ms", (double) us / 1000.0);
         }
         set_text(o, "method", r->method);
         set_text(o, "path", r->path);

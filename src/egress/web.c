@@ -54,8 +54,12 @@ static void set_reading(struct bufferevent *bev, bool on) {
                 (void) bufferevent_disable(bev, EV_READ);
 }
 
-static bool has_room(struct bufferevent *bev) {
-        return bev && evbuffer_get_length(bufferevent_get_output(bev)) < HTTP_WRITE_HIGH;
+bool web_has_room(const struct web *w, struct bufferevent *to) {
+        size_t room = EGRESS_WEB_BYTES / w->conn->sandbox->n_conns;
+
+        room = room < EGRESS_WEB_BYTES_LEAST ? EGRESS_WEB_BYTES_LEAST : room;
+        room = room > EGRESS_WEB_BYTES_MOST ? EGRESS_WEB_BYTES_MOST : room;
+        return to && evbuffer_get_length(bufferevent_get_output(to)) < room;
 }
 
 void web_flow(struct web *w) {
@@ -64,10 +68,10 @@ void web_flow(struct web *w) {
         if (w->conn->parked || w->state == WEB_DIAL)
                 client = false;
         else if ((w->state == WEB_EXCHANGE && !w->request_done) || w->state == WEB_RAW)
-                client = has_room(w->world);
+                client = web_has_room(w, w->world);
         set_reading(w->client, client);
         if (w->world)
-                set_reading(w->world, !w->conn->parked && w->state != WEB_LAST && has_room(w->client));
+                set_reading(w->world, !w->conn->parked && w->state != WEB_LAST && web_has_room(w, w->client));
 }
 
 bool web_turn_begin(struct web *w, uint64_t *ret_begin_ns) {
@@ -225,7 +229,7 @@ static void client_bytes(struct web *w) {
         struct evbuffer *in = bufferevent_get_input(w->client);
 
         while (c->state == CONN_WEB &&
-               (w->state == WEB_HEAD || (w->state == WEB_EXCHANGE && !w->request_done && has_room(w->world))) &&
+               (w->state == WEB_HEAD || (w->state == WEB_EXCHANGE && !w->request_done && web_has_room(w, w->world))) &&
                step(w))
                 ;
         if (c->state != CONN_WEB)
@@ -300,13 +304,13 @@ static void on_client_write(struct bufferevent *bev, void *arg) {
         web_flow(w);
 }
 
-/* The client will send no more. Is there something that it still waits for, or that it said last? */
-static bool client_may_wait(const struct web *w) {
+/* Is there still something to do for a client that has said its last word? */
+static bool wants_more(const struct web *w) {
+        if (w->state == WEB_EXCHANGE)
+                return w->request_done; /* it waits for its answer */
         if (w->state == WEB_RAW)
                 return evbuffer_get_length(bufferevent_get_output(w->world)) > 0;
-        if (w->state == WEB_LAST)
-                return evbuffer_get_length(bufferevent_get_output(w->client)) > 0;
-        return w->state == WEB_EXCHANGE && w->request_done; /* half closed: it wants its answer */
+        return w->state == WEB_LAST && evbuffer_get_length(bufferevent_get_output(w->client)) > 0;
 }
 
 /* The client has gone, or will say no more. */
@@ -315,10 +319,10 @@ static void client_ended(struct web *w, short what) {
         bool clean = w->tls ? tls_error(w->client, what, &err) == -ENODATA : (what & BEV_EVENT_EOF) != 0;
 
         w->client_eof = true;
+        if (clean && wants_more(w))
+                return;
         if (w->state == WEB_HANDSHAKE)
                 conn_end(w->conn, "TLS with the client failed: it may not trust the certificate of this sandbox", true);
-        else if (clean && client_may_wait(w))
-                return;
         else if (w->state == WEB_EXCHANGE || w->state == WEB_DIAL) {
                 web_note_end(w, "client went away");
                 conn_end(w->conn, NULL, true);

@@ -56,6 +56,8 @@ struct web {
 void web_move(struct web *w, enum web_state next);
 /* Before each turn of the loop (sandbox_end() ends it). False: the sandbox has to rest; web_resume() will come. */
 bool web_turn_begin(struct web *w, uint64_t *ret_begin_ns);
+/* Can more be written there? Less, the more connections its sandbox has. */
+bool web_has_room(const struct web *w, struct bufferevent *to);
 /* Reads on where there is something to read and room for it to go; stops reading where there is not. */
 void web_flow(struct web *w);
 /* The record of the request under way, which ends here. detail: NULL, or what went wrong. */

@@ -125,14 +125,10 @@ static bool step(struct web *w) {
         return more;
 }
 
-static bool has_room(const struct web *w) {
-        return evbuffer_get_length(bufferevent_get_output(w->client)) < HTTP_WRITE_HIGH;
-}
-
 static void world_bytes(struct web *w) {
         struct conn *c = w->conn;
 
-        while (c->state == CONN_WEB && w->state == WEB_EXCHANGE && w->world && has_room(w) && step(w))
+        while (c->state == CONN_WEB && w->state == WEB_EXCHANGE && w->world && web_has_room(w, w->client) && step(w))
                 ;
         if (c->state != CONN_WEB)
                 return;
@@ -284,7 +280,7 @@ static void on_dialled(const struct dial_result *res, void *arg) {
 
 void web_world_send(struct web *w) {
         struct conn *c = w->conn;
-        const struct dial_target to = { c->name, c->name ? NULL : &c->address, c->port };
+        const struct dial_to to = { .name = c->name, .address = &c->address, .port = c->port };
         struct dial_result res;
 
         if (w->world) {

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import random
 import socket
 import ssl
 import tempfile
@@ -62,6 +63,11 @@ def servers():
     yield make
     for s in made:
         s.close()
+
+
+def loopback():
+    """An address of this machine that nobody else uses."""
+    return "127.%d.%d.%d" % (random.randint(64, 126), random.randint(0, 255), random.randint(1, 254))
 
 
 def allow(*rules, **budget):

@@ -8,8 +8,8 @@ import time
 import egress_driver as driver
 import egress_world as world
 import pytest
-from egress_fixtures import (NAME, allow, client_context, drain, egress, hello_bytes, open_file,  # noqa: F401 fixtures
-                             place, is_reset, rule, servers, start, to)
+from egress_fixtures import (NAME, allow, client_context, drain, egress, hello_bytes, is_reset,  # noqa: F401 fixtures
+                             loopback, open_file, place, rule, servers, start, to)
 
 
 # --- names ---
@@ -97,12 +97,28 @@ def test_budget_of_names_ends(place, egress):
     assert egress.find(kind="dns", code="net.budget")["rule"] == "budget:names"
 
 
+def test_flood_of_queries_is_refused_and_told(place, egress):
+    egress.add(place, driver.document(allow(rule())))
+    s = place.socket(kind=socket.SOCK_DGRAM)
+    s.connect(("8.8.8.8", 53))
+    codes = []
+    with s:
+        for _ in range(2500):
+            s.send(driver.query(NAME))
+            codes.append(driver.rcode(s.recv(512)))
+            if codes[-1] == 5:
+                break
+    assert set(codes) == {0, 5} and len(codes) > 900
+    assert egress.find(kind="dns", code="net.budget")["rule"] == "floor:dns_rate"
+
+
 def test_queries_are_not_forwarded(place, start, open_file):
     """The far name server hears of a name when a connection to it is made, and not before."""
     upstream = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    upstream.bind(("127.0.0.77", 53))
+    at = loopback()
+    upstream.bind((at, 53))
     upstream.settimeout(1)
-    e = start(resolv_conf=open_file("resolv.conf", "nameserver 127.0.0.77\noptions timeout:1 attempts:1\n"))
+    e = start(resolv_conf=open_file("resolv.conf", f"nameserver {at}\noptions timeout:1 attempts:1\n"))
     e.add(place, driver.document(allow(rule())))
     address = driver.resolve(place, NAME)
     with pytest.raises(TimeoutError):
@@ -254,6 +270,28 @@ def test_tls_for_another_name_is_refused(place, egress, servers, port, name, wha
     r = egress.find(kind="tls", decision="deny")
     assert (r["code"], r["rule"]) == ("net.sni_mismatch", what)
     assert port != 443 or s.connections == 0  # nothing is dialled before the name was seen, where TLS is due
+
+
+def with_extension(hello, kind, body):
+    """The same ClientHello with one more extension at its end."""
+    at = 43 + 1 + hello[43]  # after the session id
+    at += 2 + struct.unpack(">H", hello[at:at + 2])[0]  # cipher suites
+    at += 1 + hello[at]  # compression
+    extensions = hello[at + 2:] + struct.pack(">HH", kind, len(body)) + body
+    message = hello[9:at] + struct.pack(">H", len(extensions)) + extensions
+    handshake = b"\x01" + struct.pack(">I", len(message))[1:] + message
+    return hello[:3] + struct.pack(">H", len(handshake)) + handshake
+
+
+def test_encrypted_hello_is_refused(place, egress, servers):
+    s = servers(world.echo, context=world.server_context(NAME))
+    egress.add(place, driver.document(allow(rule()), resolve=[to(s, port=443)]))
+    address = driver.resolve(place, NAME)
+    with place.connect(address, 443) as c:
+        c.sendall(with_extension(hello_bytes(NAME), 0x1234, b"unknown"))  # one that nobody knows does not matter
+        assert c.recv(1) == b"\x16"
+    assert is_reset(place, address, 443, with_extension(hello_bytes(NAME), 0xfe0d, bytes(64)))
+    assert egress.find(kind="tls", decision="deny")["rule"] == "floor:ech"
 
 
 def test_split_hello_passes_and_oversized_one_does_not(place, egress, servers):

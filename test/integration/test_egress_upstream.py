@@ -8,7 +8,7 @@ import threading
 import egress_driver as driver
 import egress_world as world
 import pytest
-from egress_fixtures import (NAME, allow, client_context, egress, is_reset, open_file, place,  # noqa: F401 fixtures
+from egress_fixtures import (NAME, allow, client_context, egress, is_reset, loopback, open_file, place,  # noqa: F401 fixtures
                              rule, servers, start, to)
 
 PUBLIC = "93.184.216.34"  # never reached: the proxies of these tests lead elsewhere
@@ -198,11 +198,11 @@ def test_source_address_of_another_machine_is_a_failure(place, start, servers):
 class NameServer:
     """Answers A questions with `address` until closed."""
 
-    def __init__(self, address, at="127.0.0.78"):
+    def __init__(self, address):
         self.asked = []
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.sock.bind((at, 53))
-        self.address, self.at = address, at
+        self.address, self.at = address, loopback()
+        self.sock.bind((self.at, 53))
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self):
@@ -231,7 +231,7 @@ def test_name_servers_are_asked_and_their_answer_is_judged(place, start, servers
 
 
 def test_name_server_that_is_silent_is_a_failure(place, start, open_file):
-    e = start(resolv_conf=open_file("resolv.conf", "nameserver 127.0.0.79\noptions timeout:1 attempts:1\n"))
+    e = start(resolv_conf=open_file("resolv.conf", f"nameserver {loopback()}\noptions timeout:1 attempts:1\n"))
     e.add(place, driver.document(allow(rule())))
     assert is_reset(place, driver.resolve(place, NAME), 9000)
     assert "name servers" in e.find(kind="tcp", phase="close", timeout=6)["detail"]

@@ -402,9 +402,10 @@ def test_plain_http_is_judged_by_the_same_rules(place, egress, servers):
 
 def test_slow_heads_are_cut_off(plain):
     """A head that never ends costs a connection for ten seconds and no longer."""
-    connect, web, _ = plain
-    with connect() as c:
+    connect, web, egress = plain
+    with connect() as c, connect() as silent:
         c.settimeout(15)
+        silent.settimeout(15)
         c.sendall(f"GET / HTTP/1.1\r\nHost: {NAME}\r\n".encode())
         stop = threading.Event()
 
@@ -417,3 +418,7 @@ def test_slow_heads_are_cut_off(plain):
         a = read_answer(c)
         stop.set()
         assert a.status == 408 and 9 < time.monotonic() - begin < 13 and not web.requests
+        with pytest.raises(ConnectionResetError):  # and one that says nothing at all, where something is due
+            silent.recv(1)
+    egress.ping()
+    assert any("in time" in r.get("detail", "") for r in egress.records if r["kind"] == "tcp")
