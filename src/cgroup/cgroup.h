@@ -74,6 +74,9 @@ struct cgroup_usage {
 /* all = false: only what was refused or killed (oom_kills, pids_refused), the rest is 0. */
 int cgroup_usage(const struct cgroup *c, bool all, struct cgroup_usage *ret, struct err *err);
 
+/* Processes inside now, at most cap of them. Returns how many. */
+int cgroup_pids(const struct cgroup *c, int *dst, size_t cap);
+
 int cgroup_freeze(struct cgroup *c, bool frozen, struct err *err); /* returns when the state is reached */
 /* Kills every process inside, also frozen ones, and waits until the group is empty. */
 int cgroup_kill(struct cgroup *c, struct err *err);

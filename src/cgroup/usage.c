@@ -1,6 +1,8 @@
 /* usage.c - what a group has used so far. Counters that this kernel does not have are zero, never an error. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/own.h"
@@ -69,4 +71,33 @@ int cgroup_usage(const struct cgroup *c, bool all, struct cgroup_usage *ret, str
         }
         *ret = u;
         return 0;
+}
+
+int cgroup_pids(const struct cgroup *c, int *dst, size_t cap) {
+        char text[CGROUP_TEXT];
+        size_t n = 0;
+        int r = -ENOENT, fd = -1;
+
+        for (size_t i = 0; fd < 0 && i < c->host->n; i++)
+                if (c->made & BIT(i))
+                        fd = cgroup_file_open(c, &c->host->hiers[i], "cgroup.procs", O_RDONLY);
+        if (fd >= 0) {
+                ssize_t k = read(fd, text, sizeof(text) - 1);
+
+                r = k < 0 ? -errno : 0;
+                text[k > 0 ? k : 0] = '\0';
+                (void) close(fd);
+        }
+        if (r < 0)
+                return r;
+        /* A line that was cut is left out: the next look finds its process. */
+        for (char *line = text, *end; n < cap && (end = strchr(line, '\n')); line = end + 1) {
+                uint64_t pid;
+
+                *end = '\0';
+                if (str_to_u64(line, INT32_MAX, &pid) < 0)
+                        return -EBADMSG;
+                dst[n++] = (int) pid;
+        }
+        return (int) n;
 }

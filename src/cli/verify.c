@@ -131,7 +131,7 @@ int cmd_verify(int argc, char **argv) {
                 r = -ENOKEY;
         for (; r == -ENOKEY || (r == -EBADMSG && i < trust.n_keys); i++)
                 r = sign_open(text, (size_t) n, dossier ? DOSSIER_TYPE : CLI_PROVE_TYPE, trust.keys[i], &payload, &err);
-        if (r < 0)
+        if (r < 0 || !payload)
                 return cli_fail(&err);
         if (!payload)
                 return cli_fail(&err);

@@ -69,6 +69,18 @@ int evidence_network(const struct plan *plan, const struct sandbox *sb, struct e
 /* A sandbox with a network whose listeners egress has: tries what must be refused. Once, before the release. */
 int evidence_canary(const struct plan *plan, struct sandbox *sb, struct evidence *ret, struct err *err);
 
+/* While it runs: a control that is not as planned any more. */
+struct evidence_drift {
+        char control[48]; /* "cgroup.memory", "mount", "capabilities", ... */
+        char found[200];
+};
+/*
+ * Reads limits, namespaces, mounts, network and every process again, and compares them with the plan and with what was
+ * read first. 0: as it was; 1: drift; negative: the sandbox is ending, and nothing can be said.
+ */
+int evidence_again(const struct plan *plan, const struct sandbox *sb, const struct evidence *first,
+                   struct evidence_drift *ret);
+
 /* Parsers, pure and fuzzed. The first: what follows the next separator, or NULL. */
 const char *evidence_after(const char *at, char separator);
 int evidence_parse_status(const char *text, struct evidence_status *ret);

@@ -311,7 +311,7 @@ static int read_all(const struct reader *rd, const read_fn *controls, size_t n, 
         return 0;
 }
 
-static int proc_open(const struct sandbox *sb, pid_t pid) {
+int read_open(const struct sandbox *sb, pid_t pid) {
         char path[16];
 
         (void) snprintf(path, sizeof(path), "%d", (int) pid);
@@ -334,9 +334,15 @@ int evidence_read_early(const struct plan *plan, const struct sandbox *sb, struc
         /* A rootless supervisor may not look at a process that still shares its memory and has changed its ids. */
         if (r < 0 || plan->rootless)
                 return r;
-        agent_fd = proc_open(sb, sb->agent_pid);
+        agent_fd = read_open(sb, sb->agent_pid);
         rd.agent_fd = agent_fd;
         return read_all(&rd, of_place, ARRAY_SIZE(of_place), err);
+}
+
+int read_place(const struct reader *rd, struct err *err) {
+        int r = read_disk(rd, err);
+
+        return r < 0 ? r : read_all(rd, of_place, ARRAY_SIZE(of_place), err);
 }
 
 int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
@@ -344,7 +350,7 @@ int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evid
                 read_status,  read_filter, read_securebits, read_landlock,    read_same_namespaces,
                 read_rlimits, read_agent,  read_oom_score,  read_descriptors,
         };
-        AUTO_FD int pid_fd = proc_open(sb, sb->command_pid), agent_fd = proc_open(sb, sb->agent_pid);
+        AUTO_FD int pid_fd = read_open(sb, sb->command_pid), agent_fd = read_open(sb, sb->agent_pid);
         struct reader rd = { .plan = plan, .sb = sb, .ev = ret, .pid_fd = pid_fd, .agent_fd = agent_fd };
         int r = 0;
 

@@ -17,6 +17,10 @@ struct reader {
 /* "control NAME: ..., refusing to start", with the code that means a failed read-back. */
 int read_mismatch(struct err *err, const char *control, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* /proc/PID of the host. */
+int read_open(const struct sandbox *sb, pid_t pid);
+/* Everything that can be read again at any time: disk, namespaces, maps, mounts, groups, network, clocks. */
+int read_place(const struct reader *rd, struct err *err);
 int read_mounts(const struct reader *rd, struct err *err);
 int read_filter(const struct reader *rd, struct err *err);
 int read_network(const struct reader *rd, struct err *err);

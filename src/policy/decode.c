@@ -208,12 +208,14 @@ static int decode_filesystem(const struct field_ctx *ctx, const struct json *val
         static const struct field fields[] = {
                 { .key = "mounts", .type = FIELD_LIST, .size = POLICY_MOUNTS, .decode = decode_mount },
                 { .key = "storage", .type = FIELD_ANY, .decode = decode_storage },
-                { .key = "watch", .type = FIELD_ANY, .decode = refuse },
+                { .key = "watch", .type = FIELD_LIST, .size = POLICY_WATCHES, .decode = policy_watch_decode },
         };
         struct policy *p = at;
 
         if (json_get(value, "mounts"))
                 p->n_mounts = 0; /* a list replaces the one below it */
+        if (json_get(value, "watch"))
+                p->n_watch = 0;
         return field_decode(ctx, value, fields, ARRAY_SIZE(fields), p, err);
 }
 
@@ -258,7 +260,7 @@ static const struct field policy_fields[] = {
         { .key = "limits", .type = FIELD_OBJECT, .offset = AT(limits), .decode = decode_limits },
         { .key = "syscalls", .type = FIELD_ANY, .offset = AT(syscalls), .decode = decode_syscalls },
         { .key = "lifecycle", .type = FIELD_ANY, .decode = refuse },
-        { .key = "monitor", .type = FIELD_ANY, .decode = refuse },
+        { .key = "monitor", .type = FIELD_OBJECT, .offset = AT(monitor), .decode = policy_monitor_decode },
 };
 #undef AT
 

@@ -51,6 +51,19 @@ int policy_mount_check_source(const char *path, struct err *err) {
         return 0;
 }
 
+bool policy_path_is_normal(const char *path) {
+        if (*path != '/')
+                return false;
+        for (const char *p = path; *p;) {
+                size_t n = strcspn(++p, "/");
+
+                if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+                        return false;
+                p += n;
+        }
+        return true;
+}
+
 int policy_mount_check_target(const char *path, struct err *err) {
         int r = policy_mount_check_source(path, err);
 
@@ -60,14 +73,9 @@ int policy_mount_check_target(const char *path, struct err *err) {
                 return err_set(err, -EINVAL, ERR_INVALID, "'%.*s' must be absolute", SHOWN, path);
         if (!path[1])
                 return err_set(err, -EINVAL, ERR_INVALID, "the root of the sandbox cannot be replaced");
-        for (const char *p = path; *p;) {
-                size_t n = strcspn(++p, "/");
-
-                if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
-                        return err_set(err, -EINVAL, ERR_INVALID,
-                                       "'%.*s' must be without '.', '..', '//' and a '/' at the end", SHOWN, path);
-                p += n;
-        }
+        if (!policy_path_is_normal(path))
+                return err_set(err, -EINVAL, ERR_INVALID, "'%.*s' must be without '.', '..', '//' and a '/' at the end",
+                               SHOWN, path);
         if (is_reserved(path + 1, strcspn(path + 1, "/")))
                 return err_set(err, -EINVAL, ERR_INVALID,
                                "'%.*s' is reserved; not allowed: anything in /proc /sys /dev /etc /usr /bin /sbin "

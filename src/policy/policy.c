@@ -46,6 +46,7 @@ void policy_default(struct policy *p) {
                 .io_bytes_per_s = POLICY_IO_DEFAULT,
         };
         p->syscalls = POLICY_SYSCALLS_AGENT;
+        policy_monitor_default(p);
         p->net = NULL;
 }
 
@@ -90,6 +91,8 @@ int policy_check_parts(const struct policy *p, struct err *err) {
         if (p->user > POLICY_USER_ROOT || p->syscalls > POLICY_SYSCALLS_DEBUG)
                 return err_set(err, -EINVAL, ERR_INVALID, "user or syscalls: no such value");
         r = policy_limits_check(&p->limits, err);
+        if (r == 0)
+                r = policy_monitor_check(p, err);
         if (r == 0)
                 r = check_mounts(p, err);
         return r == 0 && p->net ? net_check(p->net, err) : r;
@@ -139,6 +142,7 @@ static struct json *filesystem_json(const struct policy *p) {
         }
         json_set(j, "mounts", mounts);
         json_set_str(j, "storage", "memory");
+        json_set(j, "watch", policy_watch_json(p));
         return j;
 }
 
@@ -158,6 +162,7 @@ int policy_canonical(const struct policy *p, char **ret, struct err *err) {
         json_set(j, "network", policy_net_json(p));
         json_set(j, "limits", limits_json(&p->limits));
         json_set_str(j, "syscalls", policy_syscalls_name(p->syscalls));
+        json_set(j, "monitor", policy_monitor_json(p));
         return json_text(j, false, ret, err);
 }
 

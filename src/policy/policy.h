@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "policy/monitor.h"
 
 struct err;
 struct json;
@@ -48,6 +49,9 @@ struct policy {
         size_t n_mounts;
         struct policy_limits limits;
         enum policy_syscalls syscalls;
+        char watch[POLICY_WATCHES][POLICY_PATH]; /* paths inside whose use is recorded */
+        size_t n_watch;
+        struct policy_monitor monitor;
         struct policy_net *net; /* owned; NULL: no network */
 };
 

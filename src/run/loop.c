@@ -43,6 +43,7 @@ enum {
         AT_STDERR,
         AT_EGRESS,
         AT_AUDIT,
+        AT_FILES,
         AT_REMOTE,
         AT_COUNT = AT_REMOTE + CONTROL_FDS
 };
@@ -208,7 +209,7 @@ static void on_stop(struct life *f) {
         if (f->l->sb->has_cgroup)
                 (void) cgroup_freeze(&f->l->sb->cgroup, true, &e);
         (void) kill(getpid(), SIGSTOP);
-        if (f->l->sb->has_cgroup)
+        if (f->l->sb->has_cgroup && !f->l->watch->frozen)
                 (void) cgroup_freeze(&f->l->sb->cgroup, false, &e);
 }
 
@@ -234,7 +235,9 @@ static void on_signal(struct life *f) {
                 return;
         default:
                 send_u32(f, AP_SIGNAL, si.ssi_signo);
-                if (si.ssi_signo != SIGUSR1 && si.ssi_signo != SIGUSR2 && ++f->pushes >= PUSHY_SIGNALS)
+                /* What is frozen cannot hear: there the first one counts. */
+                if (si.ssi_signo != SIGUSR1 && si.ssi_signo != SIGUSR2 &&
+                    (++f->pushes >= PUSHY_SIGNALS || f->l->watch->frozen))
                         end_now(f, RUN_KILLED_BY_USER);
         }
 }
@@ -281,6 +284,7 @@ static void on_listener(struct life *f) {
                 return;
         }
         f->notify_left--;
+        watch_call(f->l->watch);
         seccomp_event_text(&ev, text, sizeof(text));
         denial_add(f->l, "sys.call_refused", policy_syscalls_name(f->l->plan->policy->syscalls), text,
                    "not available in a sandbox; do not retry");
@@ -299,6 +303,7 @@ static void poll_set(struct life *f, struct pollfd p[AT_COUNT]) {
         control_poll(&f->l->control, p + AT_REMOTE);
         p[AT_EGRESS] = (struct pollfd){ network_fd(f->l->net), POLLIN, 0 };
         p[AT_AUDIT] = (struct pollfd){ record_fd(f->l->record), POLLIN, 0 };
+        p[AT_FILES] = (struct pollfd){ f->l->watch->fan.fd, POLLIN, 0 };
 }
 
 static int wait_ms(struct life *f) {
@@ -306,6 +311,8 @@ static int wait_ms(struct life *f) {
 
         if (due > f->deadline_ns)
                 due = f->deadline_ns;
+        if (due > watch_due_ns(f->l->watch))
+                due = watch_due_ns(f->l->watch);
         if (now >= due)
                 return 0;
         left = (due - now) / 1000000 + 1;
@@ -343,6 +350,12 @@ static int serve(struct life *f) {
                 end_now(f, RUN_KILLED_BY_POLICY);
                 return f->audit.code;
         }
+        if (p[AT_FILES].revents)
+                watch_files(f->l->watch);
+        if (!f->exited && !f->gone && clock_mono_ns() >= watch_due_ns(f->l->watch))
+                watch_look(f->l->watch);
+        if (f->l->watch->kill && !f->exited && !f->gone)
+                end_now(f, RUN_KILLED_BY_POLICY);
         if (!f->exited && !f->gone && clock_mono_ns() >= f->deadline_ns) {
                 denial_add(f->l, "limit.time", "limits.time", "the time limit", "the command was ended");
                 end_now(f, RUN_TIMEOUT);

@@ -5,6 +5,7 @@
 #include "run/network.h"
 #include "run/record.h"
 #include "run/run.h"
+#include "run/watch.h"
 
 struct loop {
         const struct run_options *o;
@@ -14,6 +15,7 @@ struct loop {
         struct network *net;
         struct control control;
         struct record *record;
+        struct watch *watch;
         int signal_fd;
         bool raw; /* the caller's terminal is in raw mode */
 };

@@ -138,7 +138,7 @@ static void on_record(void *arg, const char *text, size_t len) {
                 n->log_failed = true;
                 (void) dprintf(STDERR_FILENO, "gabion: egress log %s: it cannot be written\n", n->log.path);
         }
-        record_network(n->loop->record, record);
+        watch_network(n->loop->watch, record);
         what_of(record, what);
         if (!expected_take(n, what, line) && decision && str_eq(decision, "deny"))
                 denial_take(n, record, what);
@@ -289,6 +289,8 @@ int network_update(struct network *n, const char *text, size_t len, bool drop, c
                 r = policy_hash(p, ret_hash, err);
         if (r == 0)
                 r = policy_egress_text(p, n->o->net.ceiling, n->o->net.resolve, n->o->net.n_resolve, &document, err);
+        if (r == 0 && n->loop)
+                r = record_policy(n->loop->record, p->name, ret_hash, err);
         if (r == 0)
                 r = egressctl_update(n->egress, n->sb->id, document, drop, err);
         next.net = r < 0 ? p->net : old;

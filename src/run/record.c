@@ -325,6 +325,25 @@ void record_network(struct record *r, const struct json *attempt) {
         record_send(r, &ev);
 }
 
+int record_policy(struct record *r, const char *name, const char hash[HASH_TEXT], struct err *err) {
+        struct audit_event ev;
+        int e;
+
+        if (!r->on)
+                return 0;
+        record_event(r, AUDIT_POLICY_CHANGED, &ev);
+        (void) str_copy(ev.actor, sizeof(ev.actor), r->actor);
+        audit_object(&ev, name);
+        audit_text(&ev, "before", r->policy);
+        (void) str_copy(ev.policy, sizeof(ev.policy), hash);
+        e = notary_append(&r->c, &ev, err);
+        if (e == 0)
+                e = notary_wait(&r->c, RECORD_WAIT_MS, err);
+        if (e == 0)
+                (void) str_copy(r->policy, sizeof(r->policy), hash);
+        return e < 0 ? err_wrap(err, "no audit record, no change") : 0;
+}
+
 int record_fd(const struct record *r) {
         return r->on ? r->c.fd : -1;
 }

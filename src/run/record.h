@@ -47,6 +47,8 @@ int record_evidence(struct record *r, const struct plan *plan, const struct sand
 void record_denial(struct record *r, const struct run_denial *d);
 /* An attempt, as egress reports it (docs/protocol/egress.md). */
 void record_network(struct record *r, const struct json *attempt);
+/* Another policy is about to be in force. Waits. */
+int record_policy(struct record *r, const char *name, const char hash[HASH_TEXT], struct err *err);
 /* Anything else: init it with record_event(), then send it. */
 void record_event(const struct record *r, enum audit_kind kind, struct audit_event *ret);
 void record_send(struct record *r, const struct audit_event *ev);

@@ -55,11 +55,12 @@ void denial_add(struct loop *l, const char *code, const char *rule, const char *
         (void) snprintf(d.code, sizeof(d.code), "%s", code);
         (void) snprintf(d.rule, sizeof(d.rule), "%s", rule);
         (void) snprintf(d.what, sizeof(d.what), "%s", what);
+        printable(d.what);
         if (id_new(d.event + 4) < 0) {
                 l->result->denials_suppressed++;
                 return;
         }
-        record_denial(l->record, &d); /* the log has all, the result the first */
+        record_denial(l->record, &d); /* the log has all, the result the first; egress's come by watch_network() */
         denial_record(l, &d, 1);
 }
 

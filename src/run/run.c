@@ -159,16 +159,15 @@ static int twin_goes_on(const struct run_options *o, int r, struct run_result *r
         return 0;
 }
 
-/* From a started sandbox to a command that may be released: all is read back, the network tried, the log written. */
-static int release(struct loop *l, struct evidence *ev, int evidence_fd, struct err *err) {
+/* From a started sandbox to the command at the gate: everything is read back, and the network is tried. */
+static int read_back(struct loop *l, struct evidence *ev, struct err *err) {
         const struct run_options *o = l->o;
         const struct plan *plan = l->plan;
         struct sandbox *sb = l->sb;
         int r = record_begin(l->record, o, plan, sb, err); /* durable while the agent starts */
 
-        if (r < 0)
-                return r;
-        r = network_add(l->net, plan, sb, err);
+        if (r == 0)
+                r = network_add(l->net, plan, sb, err);
         if (r == 0)
                 r = evidence_read_early(plan, sb, ev, err);
         if (r == 0)
@@ -183,15 +182,22 @@ static int release(struct loop *l, struct evidence *ev, int evidence_fd, struct 
                 r = evidence_read(plan, sb, ev, err);
         if (r < 0 && sb->pair_fd >= 0)
                 r = twin_goes_on(o, r, l->result, err);
+        return r < 0 ? r : network_release(l->net, l, err);
+}
+
+/* To the release of the command, which nothing can prevent any more when this returns 0. */
+static int release(struct loop *l, struct evidence *ev, int evidence_fd, struct err *err) {
+        int r = read_back(l, ev, err);
+
         if (r == 0)
-                r = network_release(l->net, l, err);
+                r = evidence_give(l->o, l->plan, l->sb, ev, evidence_fd, l->result, err);
         if (r == 0)
-                r = evidence_give(o, plan, sb, ev, evidence_fd, l->result, err);
+                r = watch_start(l->watch, l, ev, err);
         if (r == 0)
                 r = control_open(&l->control, l, err);
         if (r == 0)
                 r = record_wait(l->record, err);
-        return r < 0 ? r : sandbox_release(sb, err);
+        return r < 0 ? r : sandbox_release(l->sb, err);
 }
 
 static int serve(struct loop *l, struct evidence *ev, struct err *err) {
@@ -202,6 +208,7 @@ static int serve(struct loop *l, struct evidence *ev, struct err *err) {
         r = record_evidence(l->record, l->plan, l->sb, ev, err);
         if (r == 0)
                 r = loop_run(l, err);
+        watch_done(l->watch);
         network_end(l->net);
         judge(l);
         if (l->raw)
@@ -223,12 +230,13 @@ static int evidence_open(const struct run_options *o, int *ret, struct err *err)
 }
 
 /* Everything between the notary's start and its end. */
-static int run_recorded(const struct run_options *o, struct record *record, struct run_result *ret, struct err *err) {
+static int run_recorded(struct loop *l, struct err *err) {
         static struct plan plan;
         static struct sandbox sb;
         static struct evidence ev; /* large; one sandbox per process */
+        static struct watch watch;
+        const struct run_options *o = l->o;
         struct network net;
-        struct loop l;
         struct sandbox_request req = {
                 .argv = o->argv,
                 .tty = o->tty,
@@ -268,25 +276,28 @@ static int run_recorded(const struct run_options *o, struct record *record, stru
         }
         req.envp = certificates_env(&plan, o->env);
         r = sandbox_start(&plan, &req, &sb, err);
-        (void) memcpy(ret->sandbox, sb.id, sizeof(ret->sandbox));
-        l = (struct loop){
-                .o = o, .plan = &plan, .sb = &sb, .result = ret, .net = &net, .record = record, .signal_fd = signal_fd
-        };
-        control_none(&l.control);
+        (void) memcpy(l->result->sandbox, sb.id, sizeof(l->result->sandbox));
+        l->plan = &plan;
+        l->sb = &sb;
+        l->net = &net;
+        watch.l = l;
+        l->watch = &watch;
+        l->signal_fd = signal_fd;
+        control_none(&l->control);
         if (r == 0)
-                r = release(&l, &ev, evidence_fd, err);
+                r = release(l, &ev, evidence_fd, err);
         started = r == 0;
         if (r == 0)
-                r = serve(&l, &ev, err);
-        control_close(&l.control);
+                r = serve(l, &ev, err);
+        control_close(&l->control);
         network_end(&net);
-        record_end(record, &sb, ret, started);
+        record_end(l->record, &sb, l->result, started);
         e = sandbox_end(&sb, &end);
         if (e < 0 && r == 0) {
                 *err = end;
                 r = err_wrap(err, "cleaning up");
         }
-        if (record_removed(record, &plan, e == 0, &end) < 0 && r == 0) {
+        if (record_removed(l->record, &plan, e == 0, &end) < 0 && r == 0) {
                 *err = end;
                 r = err->code;
         }
@@ -295,6 +306,7 @@ static int run_recorded(const struct run_options *o, struct record *record, stru
 
 int run_command(const struct run_options *o, struct run_result *ret, struct err *err) {
         static struct record record;
+        struct loop l = { .o = o, .result = ret, .record = &record };
         int r = record_open(o, &record, err);
 
         memset(ret, 0, offsetof(struct run_result, denials));
@@ -302,7 +314,7 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
         ret->denials_suppressed = 0;
         ret->policy[0] = ret->evidence[0] = ret->mismatch[0] = '\0';
         if (r == 0)
-                r = run_recorded(o, &record, ret, err);
+                r = run_recorded(&l, err);
         record_close(&record);
         return r;
 }

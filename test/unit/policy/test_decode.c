@@ -145,12 +145,9 @@ static void parts_that_are_not_built_are_refused_by_name(void **state) {
         (void) state;
         says("version: 1\nsecrets: [{name: K}]", "p.yaml:2: secrets: not available in this build");
         says("version: 1\nlifecycle: {ttl: 1h}", "p.yaml:2: lifecycle: not available in this build");
-        says("version: 1\nmonitor: {on_drift: freeze}", "p.yaml:2: monitor: not available in this build");
-        says("version: 1\nmonitor: off", "p.yaml:2: monitor: not available in this build");
         says("version: 1\nsecrets:", "p.yaml:2: secrets: not available in this build");
         says("version: 1\nnetwork:\n  publish: [{port: 1}]", "p.yaml:3: network.publish: not available in this build");
         says("version: 1\nnetwork: {publish: }", "p.yaml:2: network.publish: not available in this build");
-        says("version: 1\nfilesystem: {watch: [/out]}", "p.yaml:2: filesystem.watch: not available in this build");
         says("version: 1\npackages:\n  mode: gateway",
              "p.yaml:3: packages.mode: 'gateway' is not available in this build; allowed: off");
         says("version: 1\npackages: off", "p.yaml:2: packages: must be a mapping (key: value)");

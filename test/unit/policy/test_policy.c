@@ -41,11 +41,13 @@ static void the_default_is_the_documented_one(void **state) {
         policy_default(&p);
         assert_int_equal(policy_check(&p, &err), 0);
         assert_int_equal(policy_canonical(&p, &text, &err), 0);
-        assert_string_equal(text, "{\"filesystem\":{\"mounts\":[],\"storage\":\"memory\"},\"limits\":{\"cpu\":\"1\","
-                                  "\"disk\":1073741824,\"files\":1024,\"io\":268435456,\"memory\":536870912,"
-                                  "\"output\":67108864,\"pids\":256,\"time\":\"3600000ms\"},\"name\":\"default\","
-                                  "\"network\":{\"default\":\"deny\"},\"syscalls\":\"agent\",\"template\":\"host\","
-                                  "\"tier\":\"ns\",\"user\":\"user\",\"version\":1}");
+        assert_string_equal(
+                text,
+                "{\"filesystem\":{\"mounts\":[],\"storage\":\"memory\",\"watch\":[]},\"limits\":{\"cpu\":\"1\","
+                "\"disk\":1073741824,\"files\":1024,\"io\":268435456,\"memory\":536870912,"
+                "\"output\":67108864,\"pids\":256,\"time\":\"3600000ms\"},\"monitor\":{\"interval\":\"1000ms\",\"on_drift\":\"freeze\"},\"name\":\"default\","
+                "\"network\":{\"default\":\"deny\"},\"syscalls\":\"agent\",\"template\":\"host\","
+                "\"tier\":\"ns\",\"user\":\"user\",\"version\":1}");
 }
 
 static void the_check_sees_what_no_decoder_saw(void **state) {
