@@ -1,5 +1,5 @@
 /*
- * child.c - from fork to exec: the process that will become a command puts every control on itself.
+ * child.c - from fork to exec: the process that will become a command, or a launcher, puts every control on itself.
  *
  * Theory of operation. The controls are one table in the order in which they must happen; each row says which bit of
  * ap_spawn.controls asks for it. The first failure is told over the gate, with the row's name, and ends the process:
@@ -81,8 +81,9 @@ static int do_signals(struct self *s) {
 static int do_pair(struct self *s) {
         int pair[2], r, q;
 
-        (void) s;
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        if (s->c->gate_fd != AP_FD_GATE && dup3(s->c->gate_fd, AP_FD_GATE, O_CLOEXEC) < 0)
                 return -errno;
         r = place(pair[0], FD_PAIR); /* also ends our hold on the control socket */
         q = place(pair[1], FD_PEER);
@@ -274,6 +275,8 @@ _Noreturn void child_run(const struct child *c) {
         }
         if (sys_read(FD_PAIR, go, sizeof(go)) != 1 || go[0] != 'g')
                 _exit(CHILD_FAILED);
+        if (c->spawn->flags & AP_LAUNCHER)
+                launcher_run(c->agent);
         ap_put_u32(&w, AP_EXEC_FAILED, c->id, (uint32_t) exec_search(c->spawn->argv, c->spawn->envp));
         (void) sys_write(FD_PAIR, frame, w.len);
         _exit(CHILD_NO_EXEC);

@@ -1,9 +1,13 @@
 /*
- * command.c - commands: their start as the agent sees it, their input and output, their end.
+ * command.c - commands: their input and output, their end.
  *
- * Theory of operation. A slot holds one command from AP_SPAWN until AP_EXITED was queued. epoll is edge-triggered and
- * only sets `ready` marks; the pumps clear a mark when the kernel says EAGAIN. So a stream that may not be read now (no
- * credit, or the control socket is full) costs no wake-ups, and nothing has to be registered again later.
+ * Theory of operation. A slot holds one command from its start until its end was told and, in a sandbox that lives on,
+ * AP_KEPT_MS longer. epoll is edge-triggered and only sets `ready` marks; the pumps clear a mark when the kernel says
+ * EAGAIN. So a stream that may not be read now costs no wake-ups, and nothing has to be registered again later.
+ *
+ * Output goes into the command's ring first. While a connection reads it, nothing that was not sent yet is overwritten,
+ * so a reader without credit stops the command; while nobody reads, the oldest bytes go, and who comes back is told how
+ * many.
  *
  * Invariant: AP_EXITED is the last frame of a command and follows all that the command itself wrote. What it wrote is
  * in its pipes when it is reaped, so the length at that moment is what is still taken: processes that it left behind,
@@ -15,8 +19,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -32,18 +38,62 @@ enum {
         TTY_EOF = 4,             /* ^D, the VEOF of a new terminal */
 };
 
-struct command *command_find(struct agent *a, uint32_t id) {
-        for (size_t i = 0; i < AGENT_COMMANDS; i++)
-                if (a->commands[i].used && a->commands[i].id == id)
-                        return &a->commands[i];
+struct command *command_find(struct agent *a, uint32_t number) {
+        struct command *c;
+
+        EACH_COMMAND (a, c)
+                if (c->number == number)
+                        return c;
         return NULL;
 }
 
+/* Of those that ended and were kept, the oldest makes room. */
 static struct command *find_free(struct agent *a) {
-        for (size_t i = 0; i < AGENT_COMMANDS; i++)
-                if (!a->commands[i].used)
-                        return &a->commands[i];
-        return NULL;
+        struct command *c, *oldest = NULL;
+
+        if (~a->commands_used)
+                return &a->commands[__builtin_ctzll(~a->commands_used)];
+        EACH_COMMAND (a, c)
+                if (c->told && !c->conn && (!oldest || c->expires_ms < oldest->expires_ms))
+                        oldest = c;
+        if (oldest)
+                command_release(a, oldest);
+        return oldest;
+}
+
+void command_release(struct agent *a, struct command *c) {
+        agent_unwatch(a, &c->in_fd);
+        agent_unwatch(a, &c->out[0].fd);
+        agent_unwatch(a, &c->out[1].fd);
+        a->commands_used &= ~(1ull << (c - a->commands));
+        /* Gives its pages back, and forgets what passed through them. */
+        if (madvise(c, sizeof(*c), MADV_DONTNEED) < 0)
+                explicit_bzero(c, sizeof(*c));
+}
+
+int command_new(struct agent *a, struct stdio *s, struct command **ret, const char **ret_step) {
+        struct command *c = find_free(a);
+        uint32_t slot;
+        int r = 0;
+
+        *ret_step = "spawn";
+        if (!c)
+                return -EBUSY;
+        slot = (uint32_t) (c - a->commands);
+        c->in_fd = s->agent[0];
+        c->out[0] = (struct stream){ .fd = s->agent[1], .ready = true };
+        c->out[1] = (struct stream){ .fd = s->agent[2], .ready = true };
+        c->in_ready = true;
+        c->in_owed = c->in_fd >= 0 ? AGENT_STDIN : 0;
+        a->commands_used |= 1ull << slot;
+        for (uint32_t i = 0; i < 3 && r == 0; i++)
+                if (s->agent[i] >= 0)
+                        r = agent_watch(a, s->agent[i], i == 0 ? EPOLLOUT : EPOLLIN, KEY_COMMAND, slot * 3 + i);
+        memset(s->agent, -1, sizeof(s->agent)); /* the command's from here on */
+        if (r < 0)
+                command_release(a, c);
+        *ret = c;
+        return r;
 }
 
 /* Over the gate, where the host waits for this command, whoever could not start it. */
@@ -55,43 +105,11 @@ static void fail(uint32_t id, int r, const char *step) {
         (void) sys_write(AP_FD_GATE, frame, w.len);
 }
 
-static int watch(const struct agent *a, const struct command *c, int which, int fd) {
-        struct epoll_event e = { .events = (which == 0 ? EPOLLOUT : EPOLLIN) | EPOLLET };
-
-        if (fd < 0)
-                return 0;
-        e.data.u32 = (uint32_t) (c - a->commands) * 3 + (uint32_t) which;
-        return epoll_ctl(a->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
-}
-
-/* Taken out of epoll by hand: a process forked meanwhile may still hold the file, and with it the registration. */
-static void unwatch(const struct agent *a, int *fd) {
-        if (*fd < 0)
-                return;
-        (void) epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
-        (void) close(*fd);
-        *fd = -1;
-}
-
-static void release(const struct agent *a, struct command *c) {
-        unwatch(a, &c->in_fd);
-        unwatch(a, &c->out[0].fd);
-        unwatch(a, &c->out[1].fd);
-        explicit_bzero(c->in, c->in_end);
-        c->used = false;
-}
-
-static int start(struct agent *a, struct command *c, const struct ap_spawn *spawn, struct stdio *s) {
-        struct child child = { .spawn = spawn, .id = c->id, .agent = a };
+static int fork_child(struct agent *a, struct command *c, const struct ap_spawn *spawn, const struct stdio *s) {
+        struct child child = { .spawn = spawn, .id = c->number, .gate_fd = AP_FD_GATE, .agent = a };
         long pid;
-        int r = 0;
 
-        for (int i = 0; i < 3 && r == 0; i++) {
-                child.stdio[i] = s->child[i];
-                r = watch(a, c, i, s->agent[i]);
-        }
-        if (r < 0)
-                return r;
+        memcpy(child.stdio, s->child, sizeof(child.stdio));
         /* As vfork(): the child borrows our memory and we wait until it has exec'd or ended, which the host decides.
          * Nothing is copied, and nothing of ours can change under it. A host that dies ends us by PDEATHSIG. */
         pid = SYS5(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
@@ -106,42 +124,44 @@ static int start(struct agent *a, struct command *c, const struct ap_spawn *spaw
         return 0;
 }
 
-void command_start(struct agent *a, uint32_t id, const struct ap_spawn *spawn) {
-        struct command *c = find_free(a);
+void command_spawn(struct agent *a, struct conn *l, uint32_t id, const struct ap_spawn *spawn) {
+        const struct stdio_want want = {
+                .tty = spawn->flags & AP_TTY,
+                .has_stdin = !(spawn->flags & AP_NO_STDIN),
+                .as_user = spawn->controls & AP_IDS,
+                .uid = spawn->uid,
+                .gid = spawn->gid,
+                .rows = spawn->rows,
+                .columns = spawn->columns,
+        };
+        struct command *c = NULL;
         const char *step;
         struct stdio s;
         struct wr w;
-        int r;
+        int r = stdio_open(a, &s, &want, &step);
 
-        if (!c) {
-                fail(id, -EBUSY, "spawn");
-                return;
+        if (r == 0)
+                r = command_new(a, &s, &c, &step);
+        if (r == 0) {
+                c->number = id;
+                c->tty = want.tty;
+                c->credit = spawn->output_credit;
+                c->conn = l;
+                c->started = c->reading = true;
+                step = "fork";
+                r = fork_child(a, c, spawn, &s);
+                if (r < 0)
+                        command_release(a, c);
         }
-        r = stdio_open(&s, spawn, &step);
-        if (r < 0) {
+        stdio_close(s.agent);
+        stdio_close(s.child);
+        if (r < 0 || !c) {
                 fail(id, r, step);
                 return;
         }
-        memset(c, 0, offsetof(struct command, in)); /* not the input itself: that would touch all of its pages */
-        c->out[0] = (struct stream){ .fd = s.agent[1], .ready = true };
-        c->out[1] = (struct stream){ .fd = s.agent[2], .ready = true };
-        c->in_fd = s.agent[0];
-        c->in_ready = true;
-        c->in_owed = c->in_fd >= 0 ? AGENT_STDIN : 0;
-        c->credit = spawn->output_credit;
-        c->tty = spawn->flags & AP_TTY;
-        c->id = id;
-        c->used = true;
-        r = start(a, c, spawn, &s);
-        stdio_close(s.child);
-        if (r < 0) {
-                release(a, c);
-                fail(id, r, "fork");
-                return;
-        }
-        w = link_answer(&a->link);
+        w = conn_answer(l);
         ap_put_u32(&w, AP_STARTED, id, (uint32_t) c->pid);
-        link_commit(&a->link, &w);
+        conn_commit(l, &w);
 }
 
 bool command_stdin(struct command *c, const void *p, size_t n) {
@@ -171,7 +191,7 @@ bool command_stdin_eof(struct command *c) {
         return true;
 }
 
-static bool pump_in(struct agent *a, struct command *c) {
+static bool pump_in(const struct agent *a, struct command *c) {
         size_t held = c->in_end - c->in_start;
         ssize_t n;
 
@@ -179,7 +199,7 @@ static bool pump_in(struct agent *a, struct command *c) {
                 return false;
         if (held == 0) {
                 if (c->in_eof && !c->tty)
-                        unwatch(a, &c->in_fd);
+                        agent_unwatch(a, &c->in_fd);
                 return false;
         }
         if (!c->in_ready)
@@ -191,7 +211,7 @@ static bool pump_in(struct agent *a, struct command *c) {
         }
         if (n < 0) { /* nobody reads any more; SIGPIPE is blocked */
                 n = (ssize_t) held;
-                unwatch(a, &c->in_fd);
+                agent_unwatch(a, &c->in_fd);
         }
         c->in_owed += (uint32_t) n;
         c->in_start += (size_t) n;
@@ -200,77 +220,162 @@ static bool pump_in(struct agent *a, struct command *c) {
         return true;
 }
 
-static bool grant(struct agent *a, struct command *c) {
+static bool grant(struct command *c) {
         struct wr w;
 
-        if (c->in_owed == 0 || c->in_eof || (c->in_owed < CREDIT_STEP && c->in_end > 0) || !link_has_room(&a->link))
+        if (c->in_owed == 0 || c->in_eof || (c->in_owed < CREDIT_STEP && c->in_end > 0) || !conn_has_room(c->conn))
                 return false;
-        w = link_answer(&a->link);
-        ap_put_u32(&w, AP_STDIN_CREDIT, c->id, c->in_owed);
-        link_commit(&a->link, &w);
+        w = conn_answer(c->conn);
+        ap_put_u32(&w, AP_STDIN_CREDIT, c->number, c->in_owed);
+        conn_commit(c->conn, &w);
         c->in_granted += c->in_owed;
         c->in_owed = 0;
         return true;
 }
 
-/* True if a command that has ended left nothing to read: known without reading, so that no credit is needed. */
+/* True if a command that has ended left nothing to read: known without reading. */
 static bool is_drained(const struct command *c, const struct stream *s) {
         if (!c->exited)
                 return false;
         return s->drain == 0 || (c->tty && !(sys_poll_in(s->fd, 0) & (int) EPOLLIN));
 }
 
-static bool pump_out(struct agent *a, struct command *c, unsigned which) {
+static bool pump_out(const struct agent *a, struct command *c, unsigned which) {
         struct stream *s = &c->out[which];
-        struct link *l = &a->link;
-        size_t most = AP_CHUNK;
+        uint8_t *into;
+        size_t most;
         ssize_t n;
 
         if (s->fd < 0 || !s->ready)
                 return false;
         if (is_drained(c, s)) {
-                unwatch(a, &s->fd);
+                agent_unwatch(a, &s->fd);
                 return true;
         }
-        if (c->credit == 0 || !link_is_empty(l))
+        most = ring_room(&c->ring, which + 1, c->reading ? c->at : UINT64_MAX, &into);
+        if (most == 0)
                 return false;
-        if (c->credit < most)
-                most = (size_t) c->credit;
+        if (most > AP_CHUNK)
+                most = AP_CHUNK;
         if (c->exited && s->drain < most)
                 most = s->drain;
-        n = read(s->fd, l->out + AGENT_OUTPUT, most);
+        n = read(s->fd, into, most);
         if (n < 0 && errno == EAGAIN && !c->exited) {
                 s->ready = false;
                 return false;
         }
         if (n <= 0) { /* end of file; a terminal says EIO */
-                unwatch(a, &s->fd);
+                agent_unwatch(a, &s->fd);
                 return true;
         }
-        ap_head_put(l->out, AP_OUTPUT, c->id, (size_t) n + 1);
-        l->out[AP_HEAD] = (uint8_t) (which + 1);
-        l->out_end = AGENT_OUTPUT + (size_t) n;
-        c->credit -= (uint64_t) n;
+        ring_add(&c->ring, which + 1, (size_t) n);
         if (c->exited)
                 s->drain -= (uint32_t) n;
-        (void) link_flush(l); /* at once, so that the next stream finds the buffer empty again */
+        return true;
+}
+
+/* Sends kept bytes to who reads them. */
+static bool pump_send(struct command *c) {
+        struct conn *l = c->conn;
+        const uint8_t *from;
+        unsigned stream;
+        size_t n;
+
+        if (!c->reading || c->credit == 0 || !conn_is_empty(l))
+                return false;
+        n = ring_peek(&c->ring, c->at, &from, &stream);
+        if (n == 0)
+                return false;
+        if (n > AP_CHUNK)
+                n = AP_CHUNK;
+        if (n > c->credit)
+                n = (size_t) c->credit;
+        ap_head_put(l->out, AP_OUTPUT, c->number, n + 1);
+        l->out[AP_HEAD] = (uint8_t) stream;
+        memcpy(l->out + AGENT_OUTPUT, from, n);
+        l->out_end = AGENT_OUTPUT + n;
+        c->credit -= n;
+        c->at += n;
+        (void) conn_flush(l); /* at once, so that the next command finds the buffer empty again */
+        return true;
+}
+
+static uint64_t now_ms(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t) t.tv_sec * 1000 + (uint64_t) t.tv_nsec / 1000000;
+}
+
+/* Everything was read that will be: tells the end, or keeps it for who asks. */
+static bool pump_end(struct agent *a, struct command *c) {
+        struct wr w;
+
+        if (!c->exited || c->out[0].fd >= 0 || c->out[1].fd >= 0)
+                return false;
+        if (!c->told) {
+                c->told = true;
+                c->expires_ms = now_ms() + AP_KEPT_MS;
+        }
+        if (!c->conn || (c->reading && c->at < c->ring.head) || !conn_has_room(c->conn))
+                return false;
+        if (c->exec_errno > 0) {
+                w = conn_answer(c->conn);
+                ap_put_u32(&w, AP_EXEC_FAILED, c->number, c->exec_errno);
+                conn_commit(c->conn, &w);
+                c->exec_errno = 0;
+                return true;
+        }
+        w = conn_answer(c->conn);
+        ap_put_exit(&w, c->number, &c->exit);
+        conn_commit(c->conn, &w);
+        if (a->sole)
+                command_release(a, c);
+        else
+                start_detach(c);
+        return true;
+}
+
+/* What the host was not told yet about the start. */
+static bool pump_start(struct agent *a, struct command *c) {
+        struct ap_running run = { .number = c->number, .pid = (uint32_t) c->pid, .at = c->at };
+        struct wr w;
+
+        if (c->fail_errno > 0 && !c->conn) {
+                command_release(a, c);
+                return true;
+        }
+        if (!c->conn || !conn_has_room(c->conn) || (!c->fail_errno && !c->announce && !c->gap_due))
+                return false;
+        if (c->fail_errno > 0) {
+                conn_error(c->conn, c->request, -(int) c->fail_errno, c->fail_step);
+                command_release(a, c);
+                return true;
+        }
+        w = conn_answer(c->conn);
+        if (c->announce)
+                ap_put_running(&w, c->request, &run);
+        else
+                ap_put_gap(&w, c->number, c->gap);
+        conn_commit(c->conn, &w);
+        c->gap_due &= c->announce;
+        c->announce = false;
         return true;
 }
 
 bool command_pump(struct agent *a, struct command *c) {
-        struct wr w;
-        bool moved = pump_in(a, c);
+        bool moved = pump_start(a, c);
 
-        moved |= grant(a, c);
+        if (!c->started) /* or released, and zeroed */
+                return moved;
+        moved |= pump_in(a, c);
         moved |= pump_out(a, c, 0);
         moved |= pump_out(a, c, 1);
-        if (!c->exited || c->out[0].fd >= 0 || c->out[1].fd >= 0 || !link_has_room(&a->link))
-                return moved;
-        w = link_answer(&a->link);
-        ap_put_exit(&w, c->id, &c->exit);
-        link_commit(&a->link, &w);
-        release(a, c);
-        return true;
+        if (c->conn && !c->announce && !c->gap_due) {
+                moved |= grant(c);
+                moved |= pump_send(c);
+        }
+        return pump_end(a, c) || moved;
 }
 
 static uint64_t to_us(const struct timeval *t) {
@@ -288,7 +393,7 @@ static void on_end(const struct agent *a, struct command *c, int status, const s
                 .system_us = to_us(&ru->ru_stime),
                 .max_rss_kib = (uint64_t) ru->ru_maxrss,
         };
-        unwatch(a, &c->in_fd);
+        agent_unwatch(a, &c->in_fd);
         for (size_t i = 0; i < ARRAY_SIZE(c->out); i++) {
                 int held = 0;
 
@@ -301,6 +406,7 @@ static void on_end(const struct agent *a, struct command *c, int status, const s
 
 void command_reap(struct agent *a) {
         for (int i = 0; i < REAP_MAX; i++) {
+                struct command *c;
                 struct rusage ru;
                 int status;
                 pid_t pid = wait4(-1, &status, WNOHANG, &ru);
@@ -309,11 +415,25 @@ void command_reap(struct agent *a) {
                         a->reap = false;
                         return;
                 }
-                for (size_t k = 0; k < AGENT_COMMANDS; k++) {
-                        struct command *c = &a->commands[k];
-
-                        if (c->used && !c->exited && c->pid == pid)
+                EACH_COMMAND (a, c)
+                        if (c->started && !c->exited && c->pid == pid)
                                 on_end(a, c, status, &ru);
-                }
+                launcher_ended(a, pid);
         }
+}
+
+int command_expire(struct agent *a) {
+        uint64_t now = 0, next = UINT64_MAX;
+        struct command *c;
+
+        EACH_COMMAND (a, c) {
+                if (!c->told || c->conn)
+                        continue;
+                now = now ? now : now_ms();
+                if (c->expires_ms <= now)
+                        command_release(a, c);
+                else if (c->expires_ms - now < next)
+                        next = c->expires_ms - now;
+        }
+        return next == UINT64_MAX ? -1 : (int) next;
 }

@@ -7,6 +7,9 @@
  * rules). start() narrows the process before it reads a byte; then one loop waits for the host and for children alike,
  * because a host that has died must always be noticed. When the agent ends, the kernel ends all of its pid namespace.
  *
+ * If 3 is connected, its other end is the only host, and the agent lives as long as that does. If 3 listens, and 4 too,
+ * the agent lives on by itself: hosts come and go, and the sandbox ends when somebody kills it from outside.
+ *
  * Capabilities: the bounding set is emptied here, which needs CAP_SETPCAP; AP_CONFIGURE then names the few that stay.
  * They are needed to become the command's user (SETUID, SETGID), to set its securebits (SETPCAP), and to signal it
  * (KILL); all of them are over this sandbox's user namespace alone, which owns no other namespace.
@@ -25,14 +28,28 @@
 #include "base/sys.h"
 #include "state.h"
 
-enum { KEY_CONTROL = 1000, KEY_CHILD = 1001 }; /* epoll keys above those of commands (3 * slot + descriptor) */
+enum { TURNS = 16, EVENTS = 64 };
 
-static struct agent agent; /* zeroed memory: see state.h */
+static struct agent agent __attribute__((aligned(AGENT_PAGE))); /* zeroed memory: see state.h */
 
-int agent_guard(void) {
-        int r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+int agent_guard(const struct agent *a) {
+        int r = a->sole ? sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) : 0;
 
         return r < 0 ? r : sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+int agent_watch(const struct agent *a, int fd, uint32_t events, enum agent_key kind, uint32_t index) {
+        struct epoll_event e = { .events = events | EPOLLET, .data.u32 = (uint32_t) kind << 16 | index };
+
+        return epoll_ctl(a->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+void agent_unwatch(const struct agent *a, int *fd) {
+        if (*fd < 0)
+                return;
+        (void) epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
+        (void) close(*fd);
+        *fd = -1;
 }
 
 static bool open_null(void) {
@@ -80,17 +97,25 @@ static bool catch_children(struct agent *a) {
         return a->signal_fd >= 0;
 }
 
-static bool watch(const struct agent *a, int fd, uint32_t events, uint32_t key) {
-        struct epoll_event e = { .events = events | EPOLLET, .data.u32 = key };
+static bool listen_at(struct agent *a, unsigned which) {
+        int fd = which == 0 ? AP_FD_CONTROL : AP_FD_GATE;
 
-        return epoll_ctl(a->epoll_fd, EPOLL_CTL_ADD, fd, &e) == 0;
+        a->accept[which] = true;
+        return fcntl(fd, F_SETFL, O_NONBLOCK) == 0 && agent_watch(a, fd, EPOLLIN, KEY_LISTEN, which) == 0;
 }
 
 static bool open_loop(struct agent *a) {
-        a->link.readable = a->link.writable = true;
         a->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-        return a->epoll_fd >= 0 && watch(a, AP_FD_CONTROL, EPOLLIN | EPOLLOUT, KEY_CONTROL) &&
-               watch(a, a->signal_fd, EPOLLIN, KEY_CHILD);
+        if (a->epoll_fd < 0 || agent_watch(a, a->signal_fd, EPOLLIN, KEY_CHILD, 0) < 0)
+                return false;
+        return a->sole ? conn_open(a, AP_FD_CONTROL, CONN_SOLE) != NULL : listen_at(a, 0) && listen_at(a, 1);
+}
+
+static bool is_listening(int fd) {
+        int listens = 0;
+        socklen_t n = sizeof(listens);
+
+        return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) == 0 && listens;
 }
 
 static void require(bool ok, enum agent_exit otherwise) {
@@ -99,9 +124,12 @@ static void require(bool ok, enum agent_exit otherwise) {
 }
 
 static void start(struct agent *a) {
-        require(sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0, AGENT_NO_PDEATHSIG);
-        /* A host that died before that line sends no signal any more, but its end of the socket is closed. */
-        require(!(sys_poll_in(AP_FD_CONTROL, 0) & EPOLLHUP), AGENT_HOST_GONE);
+        a->sole = !is_listening(AP_FD_CONTROL);
+        if (a->sole) {
+                require(sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0, AGENT_NO_PDEATHSIG);
+                /* A host that died before that line sends no signal any more, but its end of the socket is closed. */
+                require(!(sys_poll_in(AP_FD_CONTROL, 0) & EPOLLHUP), AGENT_HOST_GONE);
+        }
         require(sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0, AGENT_NO_DUMPABLE);
         require(open_null(), AGENT_NO_NULL);
         require(seal_descriptors(), AGENT_NO_CLOEXEC);
@@ -113,40 +141,71 @@ static void start(struct agent *a) {
 
 /* One turn over everything that can go on without waiting; true if something did. */
 static bool turn(struct agent *a) {
-        bool moved = link_flush(&a->link);
+        bool moved = false;
+        struct command *c;
+        struct conn *l;
 
-        moved |= link_fill(&a->link);
-        moved |= frames_serve(a);
+        EACH_CONN (a, l) {
+                moved |= conn_flush(l);
+                moved |= conn_fill(l);
+                moved |= frames_serve(a, l);
+                moved |= start_list(a, l);
+        }
+        for (size_t i = 0; i < AGENT_LAUNCHERS; i++)
+                while (launcher_serve(a, &a->launchers[i])) /* before reaping: see launcher.c */
+                        moved = true;
         if (a->reap) {
                 command_reap(a);
                 moved = true;
         }
-        for (size_t i = 0; i < ARRAY_SIZE(a->commands); i++)
-                if (a->commands[i].used)
-                        moved |= command_pump(a, &a->commands[i]);
+        for (size_t i = 0; i < AGENT_PORTS; i++)
+                if (a->ports[i].used)
+                        moved |= port_pump(a, &a->ports[i]);
+        EACH_COMMAND (a, c)
+                moved |= command_pump(a, c);
+        conn_bury(a);
+        for (unsigned i = 0; i < ARRAY_SIZE(a->accept); i++) /* now, so that who left makes room */
+                if (a->accept[i])
+                        moved |= conn_accept(a, i);
         return moved;
 }
 
+/* A mark too many on a slot used anew costs one EAGAIN. */
 static void mark(struct agent *a, uint32_t key, uint32_t events) {
-        struct command *c;
+        uint32_t index = key & 0xffff;
+        bool in = events & (EPOLLIN | EPOLLHUP | EPOLLERR), out = events & (EPOLLOUT | EPOLLHUP | EPOLLERR);
+        struct signalfd_siginfo info;
 
-        if (key == KEY_CONTROL) {
-                if (events & EPOLLHUP)
+        switch ((enum agent_key)(key >> 16)) {
+        case KEY_COMMAND:
+                if (index % 3 == 0)
+                        a->commands[index / 3].in_ready = true;
+                else
+                        a->commands[index / 3].out[index % 3 - 1].ready = true;
+                break;
+        case KEY_CONN:
+                if (a->sole && (events & EPOLLHUP))
                         _exit(AGENT_HOST_GONE); /* even if frames are left: nobody waits for their effect */
-                a->link.readable |= (events & EPOLLIN) != 0;
-                a->link.writable |= (events & EPOLLOUT) != 0;
-        } else if (key == KEY_CHILD) {
-                struct signalfd_siginfo info;
-
+                a->conns[index].readable |= in;
+                a->conns[index].writable |= out;
+                break;
+        case KEY_PORT:
+                a->ports[index / 2].readable[index % 2] |= in;
+                a->ports[index / 2].writable[index % 2] |= out;
+                break;
+        case KEY_LAUNCHER:
+                a->launchers[index].readable = true;
+                break;
+        case KEY_LISTEN:
+                a->accept[index] = true;
+                break;
+        case KEY_CHILD:
                 a->reap = true;
+                for (size_t i = 0; i < AGENT_LAUNCHERS; i++)
+                        a->launchers[i].readable = true; /* what a child said is there before its end */
                 while (read(a->signal_fd, &info, sizeof(info)) > 0)
                         ;
-        } else {
-                c = &a->commands[key / 3]; /* a mark too many on a slot used anew costs one EAGAIN */
-                if (key % 3 == 0)
-                        c->in_ready = true;
-                else
-                        c->out[key % 3 - 1].ready = true;
+                break;
         }
 }
 
@@ -155,12 +214,13 @@ int main(void) {
 
         start(a);
         for (;;) {
-                struct epoll_event events[2 + 3 * AGENT_COMMANDS];
+                struct epoll_event events[EVENTS];
+                bool moved = true;
                 int n;
 
-                while (turn(a))
-                        ;
-                n = epoll_wait(a->epoll_fd, events, ARRAY_SIZE(events), -1);
+                for (int i = 0; i < TURNS && moved; i++)
+                        moved = turn(a);
+                n = epoll_wait(a->epoll_fd, events, EVENTS, moved ? 0 : command_expire(a));
                 if (n < 0 && errno != EINTR)
                         _exit(AGENT_NO_EPOLL);
                 for (int i = 0; i < n; i++)

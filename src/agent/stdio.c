@@ -42,20 +42,20 @@ static int open_pipes(struct stdio *s, bool has_stdin) {
         return 0;
 }
 
-static int open_terminal(struct stdio *s, bool has_stdin, const struct ap_spawn *spawn) {
-        const struct winsize size = { .ws_row = spawn->rows, .ws_col = spawn->columns };
+static int open_terminal(struct stdio *s, const struct stdio_want *want) {
+        const struct winsize size = { .ws_row = want->rows, .ws_col = want->columns };
         AUTO_FD int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
         int unlock = 0;
 
         if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0 || ioctl(master, TIOCSWINSZ, &size) < 0)
                 return -errno;
         /* By the master and not by its name: no path is walked, so nothing mounted over /dev/pts can come between. */
-        for (int i = has_stdin ? 0 : 1; i < 3; i++) {
+        for (int i = want->has_stdin ? 0 : 1; i < 3; i++) {
                 s->child[i] = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
                 if (s->child[i] < 0)
                         return -errno;
         }
-        if (has_stdin) {
+        if (want->has_stdin) {
                 s->agent[0] = fcntl(master, F_DUPFD_CLOEXEC, 0);
                 if (s->agent[0] < 0)
                         return -errno;
@@ -71,21 +71,20 @@ static bool set_owner(uid_t uid, gid_t gid) {
         return (gid_t) setfsgid((gid_t) -1) == gid && (uid_t) setfsuid((uid_t) -1) == uid;
 }
 
-int stdio_open(struct stdio *s, const struct ap_spawn *spawn, const char **ret_step) {
-        bool has_stdin = !(spawn->flags & AP_NO_STDIN), as_user = spawn->controls & AP_IDS;
+int stdio_open(const struct agent *a, struct stdio *s, const struct stdio_want *want, const char **ret_step) {
         uid_t uid = geteuid();
         gid_t gid = getegid();
         int r;
 
         *s = (struct stdio){ { -1, -1, -1 }, { -1, -1, -1 } };
-        if (as_user && !set_owner(spawn->uid, spawn->gid)) {
+        if (want->as_user && !set_owner(want->uid, want->gid)) {
                 *ret_step = "owner";
                 r = -EPERM;
         } else {
-                *ret_step = spawn->flags & AP_TTY ? "terminal" : "pipe";
-                r = spawn->flags & AP_TTY ? open_terminal(s, has_stdin, spawn) : open_pipes(s, has_stdin);
+                *ret_step = want->tty ? "terminal" : "pipe";
+                r = want->tty ? open_terminal(s, want) : open_pipes(s, want->has_stdin);
         }
-        if (as_user && (!set_owner(uid, gid) || agent_guard() < 0))
+        if (want->as_user && (!set_owner(uid, gid) || agent_guard(a) < 0))
                 _exit(AGENT_NO_PDEATHSIG); /* half a user, or unguarded: neither may serve another frame */
         if (r < 0) {
                 stdio_close(s->agent);

@@ -1,5 +1,5 @@
 /*
- * agentproto.c - framing and every frame but AP_SPAWN (spawn.c). See agentproto.h.
+ * agentproto.c - framing and the simple frames; spawn.c and start.c have the others. See agentproto.h.
  *
  * Invariant: each value has one form on the wire, so what a decoder accepts its encoder writes back byte for byte (the
  * fuzz targets check this), and a caller gets either all of a body or -EBADMSG.
@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agentproto/frame.h"
 #include "base/rd.h"
 #include "base/wr.h"
 
@@ -20,8 +19,8 @@ enum {
 };
 
 static bool is_type(uint16_t t) {
-        return (t >= AP_CONFIGURE && t <= AP_CREDIT) || (t >= AP_STARTED && t <= AP_ERROR) || t == AP_READY ||
-               t == AP_EXEC_FAILED;
+        return (t >= AP_CONFIGURE && t <= AP_PORT) || (t >= AP_STAT && t <= AP_DISK) ||
+               (t >= AP_STARTED && t <= AP_USAGE) || t == AP_READY || t == AP_EXEC_FAILED;
 }
 
 int ap_frame(const void *p, size_t n, struct ap_head *ret) {
@@ -51,7 +50,7 @@ void ap_head_put(void *p, enum ap_type type, uint32_t id, size_t body) {
         wr_u32(&w, id);
 }
 
-size_t frame_begin(struct wr *w, enum ap_type type, uint32_t id) {
+size_t ap_begin(struct wr *w, enum ap_type type, uint32_t id) {
         size_t at = w->len;
         uint8_t head[AP_HEAD];
 
@@ -60,7 +59,7 @@ size_t frame_begin(struct wr *w, enum ap_type type, uint32_t id) {
         return at;
 }
 
-void frame_end(struct wr *w, size_t at) {
+void ap_end(struct wr *w, size_t at) {
         struct wr length;
 
         if (w->bad || w->len - at > AP_FRAME_MAX) {
@@ -71,59 +70,83 @@ void frame_end(struct wr *w, size_t at) {
         wr_u32(&length, (uint32_t) (w->len - at - LENGTH_BYTES));
 }
 
+void ap_put_text(struct wr *w, const char *s) {
+        size_t n = strlen(s);
+
+        if (n >= AP_FRAME_MAX) {
+                w->bad = true;
+                return;
+        }
+        wr_u32(w, (uint32_t) n);
+        wr_bytes(w, s, n + 1);
+}
+
+const char *ap_get_text(struct rd *r) {
+        size_t n = rd_u32(r);
+        const char *s = rd_bytes(r, n + 1);
+
+        if (!s)
+                return NULL;
+        if (strnlen(s, n + 1) != n) { /* a NUL too early, or none at all */
+                r->bad = true;
+                return NULL;
+        }
+        return s;
+}
+
 void ap_put_u32(struct wr *w, enum ap_type type, uint32_t id, uint32_t v) {
-        size_t at = frame_begin(w, type, id);
+        size_t at = ap_begin(w, type, id);
 
         wr_u32(w, v);
-        frame_end(w, at);
+        ap_end(w, at);
 }
 
 void ap_put_empty(struct wr *w, enum ap_type type, uint32_t id) {
-        frame_end(w, frame_begin(w, type, id));
+        ap_end(w, ap_begin(w, type, id));
 }
 
 void ap_put_configure(struct wr *w, uint64_t keep_caps) {
-        size_t at = frame_begin(w, AP_CONFIGURE, 0);
+        size_t at = ap_begin(w, AP_CONFIGURE, 0);
 
         wr_u64(w, keep_caps);
-        frame_end(w, at);
+        ap_end(w, at);
 }
 
 void ap_put_resize(struct wr *w, uint32_t id, uint16_t rows, uint16_t columns) {
-        size_t at = frame_begin(w, AP_RESIZE, id);
+        size_t at = ap_begin(w, AP_RESIZE, id);
 
         wr_u16(w, rows);
         wr_u16(w, columns);
-        frame_end(w, at);
+        ap_end(w, at);
 }
 
 void ap_put_exit(struct wr *w, uint32_t id, const struct ap_exit *e) {
-        size_t at = frame_begin(w, AP_EXITED, id);
+        size_t at = ap_begin(w, AP_EXITED, id);
 
         wr_u8(w, e->signalled);
         wr_u32(w, e->code);
         wr_u64(w, e->user_us);
         wr_u64(w, e->system_us);
         wr_u64(w, e->max_rss_kib);
-        frame_end(w, at);
+        ap_end(w, at);
 }
 
 void ap_put_error(struct wr *w, uint32_t id, uint32_t err_no, const char *step) {
-        size_t at = frame_begin(w, AP_ERROR, id);
+        size_t at = ap_begin(w, AP_ERROR, id);
 
         wr_u32(w, err_no);
         wr_str(w, step);
-        frame_end(w, at);
+        ap_end(w, at);
 }
 
 void ap_put_ready(struct wr *w, const struct ap_ready *r) {
-        size_t at = frame_begin(w, AP_READY, r->id);
+        size_t at = ap_begin(w, AP_READY, r->id);
 
         wr_u32(w, r->securebits);
         wr_u32(w, (uint32_t) r->landlock_errno);
         wr_u32(w, (uint32_t) r->scope_errno);
         wr_str(w, r->status);
-        frame_end(w, at);
+        ap_end(w, at);
 }
 
 int ap_get_u32(const void *body, size_t n, uint32_t *ret) {

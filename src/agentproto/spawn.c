@@ -14,30 +14,19 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agentproto/frame.h"
+#include "agentproto/agentproto.h"
 #include "base/rd.h"
 #include "base/wr.h"
 
 enum {
-        FLAGS = AP_TTY | AP_NO_STDIN,
+        FLAGS = AP_TTY | AP_NO_STDIN | AP_LAUNCHER,
         CONTROLS = AP_DROP_CAPS | AP_NO_NEW_PRIVS | AP_LANDLOCK | AP_SECCOMP | AP_SECUREBITS | AP_RLIMIT | AP_IDS |
                    AP_CLOSE_FDS | AP_SECCOMP_NOTIFY,
         INSN_BYTES = 8,
 };
 
-static void put_text(struct wr *w, const char *s) {
-        size_t n = strlen(s);
-
-        if (n >= AP_FRAME_MAX) {
-                w->bad = true;
-                return;
-        }
-        wr_u32(w, (uint32_t) n);
-        wr_bytes(w, s, n + 1);
-}
-
 void ap_put_spawn(struct wr *w, uint32_t id, const struct ap_spawn *s) {
-        size_t at = frame_begin(w, AP_SPAWN, id);
+        size_t at = ap_begin(w, AP_SPAWN, id);
         const uint32_t words[] = { s->flags, s->controls, s->uid, s->gid, s->securebits, s->output_credit };
 
         for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -54,32 +43,19 @@ void ap_put_spawn(struct wr *w, uint32_t id, const struct ap_spawn *s) {
         wr_u16(w, s->n_filter);
         wr_bytes(w, s->filter, (size_t) s->n_filter * INSN_BYTES);
         wr_str(w, s->probe);
-        put_text(w, s->cwd);
+        ap_put_text(w, s->cwd);
         wr_u16(w, s->argc);
         wr_u16(w, s->envc);
         for (size_t i = 0; i < s->argc; i++)
-                put_text(w, s->argv[i]);
+                ap_put_text(w, s->argv[i]);
         for (size_t i = 0; i < s->envc; i++)
-                put_text(w, s->envp[i]);
-        frame_end(w, at);
-}
-
-static const char *get_text(struct rd *r) {
-        size_t n = rd_u32(r);
-        const char *s = rd_bytes(r, n + 1);
-
-        if (!s)
-                return NULL;
-        if (strnlen(s, n + 1) != n) { /* a NUL too early, or none at all */
-                r->bad = true;
-                return NULL;
-        }
-        return s;
+                ap_put_text(w, s->envp[i]);
+        ap_end(w, at);
 }
 
 static void get_vector(struct rd *r, const char **vec, size_t n) {
         for (size_t i = 0; i < n; i++)
-                vec[i] = get_text(r);
+                vec[i] = ap_get_text(r);
         vec[n] = NULL;
 }
 
@@ -122,7 +98,7 @@ int ap_get_spawn(void *body, size_t n, struct ap_spawn *ret, const char **vec, s
                 return -EBADMSG;
         s.filter = rd_bytes(&r, (size_t) s.n_filter * INSN_BYTES);
         rd_str(&r, s.probe, sizeof(s.probe));
-        s.cwd = get_text(&r);
+        s.cwd = ap_get_text(&r);
         s.argc = rd_u16(&r);
         s.envc = rd_u16(&r);
         if (r.bad || s.argc < 1 || s.argc > AP_ARGS_MAX || s.envc > AP_ARGS_MAX ||

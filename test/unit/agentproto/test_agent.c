@@ -155,24 +155,24 @@ static void command_starts_only_on_the_word_go(void **state) {
         }
 }
 
-static void eight_commands_run_at_once_and_a_ninth_is_refused(void **state) {
+static void many_commands_run_at_once_and_one_too_many_is_refused(void **state) {
         struct host *h = *state;
         struct ap_spawn s = host_command(ARGS("cat"));
         struct answer a;
         unsigned ended = 0;
 
-        for (uint32_t id = 1; id <= 8; id++) {
+        for (uint32_t id = 1; id <= AP_COMMANDS; id++) {
                 host_spawn(h, id, &s);
                 a = host_gate(h);
                 host_go(&a);
         }
-        host_spawn(h, 9, &s);
+        host_spawn(h, AP_COMMANDS + 1, &s);
         a = host_gate(h);
         assert_int_equal(a.err_no, EBUSY);
         assert_string_equal(a.step, "spawn");
-        for (uint32_t id = 1; id <= 8; id++)
+        for (uint32_t id = 1; id <= AP_COMMANDS; id++)
                 host_eof(h, id);
-        while (ended < 8) {
+        while (ended < AP_COMMANDS) {
                 struct ap_head head;
                 const uint8_t *body;
                 size_t n;
@@ -276,7 +276,7 @@ int main(int argc, char **argv) {
                 HOST_TEST(path_is_taken_from_the_commands_environment),
                 HOST_TEST(directory_that_is_not_there_is_told_over_the_gate),
                 HOST_TEST(command_starts_only_on_the_word_go),
-                HOST_TEST(eight_commands_run_at_once_and_a_ninth_is_refused),
+                HOST_TEST(many_commands_run_at_once_and_one_too_many_is_refused),
                 HOST_TEST(long_and_many_arguments_arrive),
                 HOST_TEST(agent_ends_with_its_host),
                 HOST_TEST(agent_ends_when_its_host_says_no_more),

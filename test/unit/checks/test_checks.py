@@ -93,6 +93,8 @@ class Checks(unittest.TestCase):
         self.accepts(tool, "src/base/a.c", "int f(void) {\n" + body * 78 + "}\n")
         self.accepts(tool, "src/base/a.c", "/* layers: allow-long generated */\n" + "int a;\n" * 501)
         self.accepts(tool, "src/base/a.c", "static const int t[] = {\n" + "        1,\n" * 200 + "};\n")
+        self.refuses(tool, "src/agent/a.c", "/* layers: allow-long generated */\n" + "int a;\n" * 3000,
+                     "src/agent/: 3001 lines, budget 3000")
 
     def test_format(self):
         tool = "check-format"
