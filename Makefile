@@ -3,7 +3,7 @@ BUILD := build
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build run test bench soak install clean format help
+.PHONY: build run serve test bench soak install clean format help
 
 build:
 	@tools/ensure-packages build
@@ -13,6 +13,10 @@ build:
 
 run: build
 	@tools/demo
+
+# SERVE="--listen 0.0.0.0:3000 ..." adds options.
+serve: build
+	@$(BUILD)/gabion serve $(SERVE)
 
 test:
 	@tools/ensure-packages build test
@@ -40,6 +44,7 @@ format:
 help:
 	@echo 'make [build]   compile; build/gabion runs without installation'
 	@echo 'make run       compile, then show what a sandbox does (tools/demo)'
+	@echo 'make serve     compile, then serve sandboxes on 127.0.0.1:3000 (needs root)'
 	@echo 'make test      everything; tools/test STAGE... runs a part (tools/test --list)'
 	@echo 'make bench     start-up and run times beside other sandboxes'
 	@echo 'make soak      every fuzzer for GABION_SOAK_SECONDS (300) seconds'

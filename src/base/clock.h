@@ -10,5 +10,8 @@ uint64_t clock_mono_ns(void);
 void clock_rfc3339(char dst[CLOCK_TEXT]);
 /* A time in milliseconds since 1970 in the same form. */
 void clock_rfc3339_at(char dst[CLOCK_TEXT], uint64_t ms);
+/* The way back: "T" between date and time, any digits of a fraction (those behind milliseconds are dropped), "Z" or an
+ * offset. -EINVAL also before 1970. */
+int clock_parse(const char *s, uint64_t *ret_ms);
 /* Milliseconds since 1970. */
 uint64_t clock_real_ms(void);

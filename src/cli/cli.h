@@ -24,6 +24,7 @@ int cmd_prove(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_audit(int argc, char **argv);
 int cmd_dossier(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_egress(int argc, char **argv);
 int cmd_reach(int argc, char **argv);

@@ -67,6 +67,10 @@ static const struct option_word {
 #define EXPLAIN_OPTIONS                                                                                                \
         "--host --port --method --path --address --policy --net --allow --resolve --ceiling --json --help"
 
+#define SERVE_OPTIONS                                                                                                  \
+        "--listen --data --key-file --user --domain --policy --ceiling --pool --config --log --run --keep "            \
+        "--without-landlock --help"
+
 static const struct {
         const char *name, *what;
 } commands[] = {
@@ -79,6 +83,7 @@ static const struct {
         { "audit", "read, verify and export the audit log" },
         { "dossier", "everything about one sandbox in one signed file" },
         { "verify", "check a signed report or dossier" },
+        { "serve", "make this machine a sandbox service" },
         { "doctor", "check what this machine offers" },
         { "completion", "print a completion script" },
         { "version", "print the version" },
@@ -130,6 +135,11 @@ static void bash_commands(void) {
                       "    dossier) case $cur in -*) _gabion_words \"--output --log --socket --tenant --help\" ;;\n"
                       "             *) _gabion_files ;; esac ;;\n"
                       "    verify) case $cur in -*) _gabion_words \"--key --help\" ;; *) _gabion_files ;; esac ;;\n"
+                      "    serve) case ${COMP_WORDS[COMP_CWORD-1]} in\n"
+                      "        --data|--key-file|--policy|--ceiling|--config|--run) _gabion_files ;;\n"
+                      "        --log) _gabion_words \"error warning info\" ;;\n"
+                      "        --listen|--user|--domain|--pool) ;;\n"
+                      "        *) _gabion_words \"" SERVE_OPTIONS "\" ;; esac ;;\n"
                       "    completion) _gabion_words \"bash zsh fish\" ;;\n"
                       "    esac\n"
                       "}\n"
@@ -251,31 +261,63 @@ static void zsh_script(void) {
         (void) printf("  )\n  options=(\n");
         for (size_t i = 0; i < ARRAY_SIZE(options); i++)
                 zsh_option(&options[i]);
-        (void) printf("  )\n"
-                      "  _arguments -C '1:command:->command' '*::argument:->argument'\n"
-                      "  case $state in\n"
-                      "  command) _describe -t commands 'gabion command' commands ;;\n"
-                      "  argument)\n"
-                      "    case $words[1] in\n"
-                      "    run|plan) _arguments -s -S $options '1:command:_command_names -e' '*::argument:_normal' ;;\n"
-                      "    policy) _arguments '1:action:(check explain diff show update)' '--json[print JSON]' "
-                      "'--host[a name or an address]:host: ' '--port[a port]:port: ' "
-                      "'--method[of a request]:method:(GET HEAD POST PUT PATCH DELETE OPTIONS)' "
-                      "'--path[of a request]:path: ' '--address[what the name resolves to]:address: ' "
-                      "'--policy[policy file]:file:_files' '--ceiling[ceiling file]:file:_files' "
-                      "'--net[preset or file]:net:_files' '*--allow[a host]:host: ' '*--resolve[a mapping]:mapping: ' "
-                      "'*:policy file:_files' ;;\n"
-                      "    egress) _arguments '1:action:(log)' '(-f --follow)'{-f,--follow}'[wait for more]' "
-                      "'--sandbox[of one sandbox]:id: ' '--denied[refused attempts only]' '--json[print JSON]' "
-                      "'--file[another log]:file:_files' ;;\n"
-                      "    reach|doctor) _arguments '--json[print JSON]' '--help[show help]' ;;\n"
-                      "    audit) _arguments '1:action:(" AUDIT_ACTIONS ")' '*:file:_files' ;;\n"
-                      "    dossier|verify) _arguments '*:file:_files' ;;\n"
-                      "    completion) _arguments '1:shell:(bash zsh fish)' ;;\n"
-                      "    esac ;;\n"
-                      "  esac\n"
-                      "}\n"
-                      "if [ \"$funcstack[1]\" = _gabion ]; then _gabion \"$@\"; else compdef _gabion gabion; fi\n");
+        (void) printf(
+                "  )\n"
+                "  _arguments -C '1:command:->command' '*::argument:->argument'\n"
+                "  case $state in\n"
+                "  command) _describe -t commands 'gabion command' commands ;;\n"
+                "  argument)\n"
+                "    case $words[1] in\n"
+                "    run|plan) _arguments -s -S $options '1:command:_command_names -e' '*::argument:_normal' ;;\n"
+                "    policy) _arguments '1:action:(check explain diff show update)' '--json[print JSON]' "
+                "'--host[a name or an address]:host: ' '--port[a port]:port: ' "
+                "'--method[of a request]:method:(GET HEAD POST PUT PATCH DELETE OPTIONS)' "
+                "'--path[of a request]:path: ' '--address[what the name resolves to]:address: ' "
+                "'--policy[policy file]:file:_files' '--ceiling[ceiling file]:file:_files' "
+                "'--net[preset or file]:net:_files' '*--allow[a host]:host: ' '*--resolve[a mapping]:mapping: ' "
+                "'*:policy file:_files' ;;\n"
+                "    egress) _arguments '1:action:(log)' '(-f --follow)'{-f,--follow}'[wait for more]' "
+                "'--sandbox[of one sandbox]:id: ' '--denied[refused attempts only]' '--json[print JSON]' "
+                "'--file[another log]:file:_files' ;;\n"
+                "    reach|doctor) _arguments '--json[print JSON]' '--help[show help]' ;;\n"
+                "    audit) _arguments '1:action:(" AUDIT_ACTIONS ")' '*:file:_files' ;;\n"
+                "    dossier|verify) _arguments '*:file:_files' ;;\n"
+                "    serve) _arguments '*--listen[where clients come]:address: ' '--data[store and keys]:folder:_files' "
+                "'--key-file[for the first key]:file:_files' '--user[of the API]:user:_users' "
+                "'--domain[of the ports of sandboxes]:name: ' '--policy[policy file]:file:_files' "
+                "'--ceiling[none, public, packages or a file]:network:_files' '--pool[kept ready]:number: ' "
+                "'--config[settings]:file:_files' '--log[what is logged]:level:(error warning info)' "
+                "'--run[sockets]:folder:_files' '--keep[sandboxes go on]' "
+                "'--without-landlock[for kernels that have none]' '--help[show help]' ;;\n"
+                "    completion) _arguments '1:shell:(bash zsh fish)' ;;\n"
+                "    esac ;;\n"
+                "  esac\n"
+                "}\n"
+                "if [ \"$funcstack[1]\" = _gabion ]; then _gabion \"$@\"; else compdef _gabion gabion; fi\n");
+}
+
+static void fish_serve(void) {
+        static const struct {
+                const char *name, *value;
+        } words[] = {
+                { "listen", " -x" },
+                { "data", " -r -F" },
+                { "key-file", " -r -F" },
+                { "user", " -x" },
+                { "domain", " -x" },
+                { "policy", " -r -F" },
+                { "ceiling", " -r -F -a 'none public packages'" },
+                { "pool", " -x" },
+                { "config", " -r -F" },
+                { "log", " -x -a 'error warning info'" },
+                { "run", " -r -F" },
+                { "keep", "" },
+                { "without-landlock", "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                (void) printf("complete -c gabion -n '__fish_seen_subcommand_from serve' -l %s%s\n", words[i].name,
+                              words[i].value);
 }
 
 static void fish_script(void) {
@@ -309,6 +351,7 @@ static void fish_script(void) {
         for (size_t i = 0; i < ARRAY_SIZE(of_explain); i++)
                 (void) printf("complete -c gabion -n '__fish_seen_subcommand_from explain' -l %s %s\n", of_explain[i],
                               i < 3 ? "-r -F" : "-x");
+        fish_serve();
         (void) printf(
                 "complete -c gabion -n '__fish_seen_subcommand_from policy' -F -a 'check explain diff show update'\n"
                 "complete -c gabion -n '__fish_seen_subcommand_from policy doctor reach egress' -l json -d 'print JSON'\n"

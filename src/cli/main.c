@@ -27,6 +27,7 @@ static const struct command {
         { "audit", cmd_audit, "read, verify and export the audit log" },
         { "dossier", cmd_dossier, "everything about one sandbox in one signed file" },
         { "verify", cmd_verify, "check a signed report or dossier, offline" },
+        { "serve", cmd_serve, "make this machine a sandbox service with an API" },
         { "doctor", cmd_doctor, "check what this machine offers, with remedies" },
         { "completion", cmd_completion, "print a completion script for bash, zsh or fish" },
         { "version", cmd_version, "print the version" },

@@ -245,6 +245,31 @@ struct json *json_at(const struct json *arr, size_t i) {
         return tree_of(json_array_get(tree_raw(arr), i));
 }
 
+const char *json_str(const struct json *j) {
+        return json_string_value(tree_raw(j));
+}
+
+int json_each(const struct json *obj, int (*fn)(void *arg, const char *key, const struct json *value), void *arg) {
+        const char *key;
+        json_t *value;
+        int r = 0;
+
+        json_object_foreach(tree_raw(obj), key, value) {
+                r = fn(arg, key, tree_of(value));
+                if (r != 0)
+                        break;
+        }
+        return r;
+}
+
+struct json *json_share(const struct json *j) {
+        return tree_of(json_incref(tree_raw(j)));
+}
+
+struct json *json_clone(const struct json *j) {
+        return tree_of(json_copy(tree_raw(j)));
+}
+
 bool json_is_object(const struct json *j) {
         return j && json_typeof(tree_raw(j)) == JSON_OBJECT;
 }

@@ -46,6 +46,10 @@ void json_set_real(struct json *obj, const char *key, double v);
 void json_add(struct json *arr, struct json *value); /* takes value */
 void json_add_str(struct json *arr, const char *s);
 void json_add_int(struct json *arr, int64_t v);
+/* One more owner of the same value, for json_set() and json_add(): it must not change any more. Accepts NULL. */
+struct json *json_share(const struct json *j);
+/* A container of its own, with the same members or elements, which are shared. */
+struct json *json_clone(const struct json *j);
 
 /* Reading; NULL or the default when absent or of another type. Borrowed. */
 struct json *json_get(const struct json *obj, const char *key);
@@ -54,6 +58,10 @@ int64_t json_get_int(const struct json *obj, const char *key, int64_t otherwise)
 bool json_get_bool(const struct json *obj, const char *key, bool otherwise);
 size_t json_len(const struct json *arr); /* elements of an array, members of an object */
 struct json *json_at(const struct json *arr, size_t i);
+/* A string's text, else NULL. */
+const char *json_str(const struct json *j);
+/* The members of an object; stops when fn returns non-zero, and returns that. */
+int json_each(const struct json *obj, int (*fn)(void *arg, const char *key, const struct json *value), void *arg);
 bool json_is_object(const struct json *j);
 bool json_is_array(const struct json *j);
 bool json_is_null(const struct json *j);

@@ -324,6 +324,12 @@ int policy_decode_net_at(const struct field_ctx *ctx, const struct json *doc, st
         return decode_table(ctx, doc, net_fields, ARRAY_SIZE(net_fields), policy_check_parts, p, err);
 }
 
+int policy_decode_net(const struct json *doc, struct policy *p, struct err *err) {
+        const struct field_ctx ctx = { .what = "ceiling" };
+
+        return decode_table(&ctx, doc, net_fields, ARRAY_SIZE(net_fields), policy_check, p, err);
+}
+
 int policy_decode(const struct json *doc, struct policy *p, struct err *err) {
         const struct field_ctx ctx = { .what = "policy" };
 

@@ -69,6 +69,9 @@ void policy_done(struct policy *p);
  */
 int policy_decode(const struct json *doc, struct policy *p, struct err *err);
 
+/* The same, but of a document that may have version, name and network only: a ceiling. */
+int policy_decode_net(const struct json *doc, struct policy *p, struct err *err);
+
 /* The same from a YAML file (JSON if its name ends in .json): a regular file of at most POLICY_FILE_BYTES. Messages
  * begin with "FILE:LINE:". Mount sources become absolute. A preset still has to be expanded (net.h). */
 int policy_read_file(const char *path, struct policy *p, struct err *err);

@@ -44,6 +44,7 @@ static const char *const migrations[] = {
         " seq INTEGER PRIMARY KEY AUTOINCREMENT, time INTEGER NOT NULL, tenant TEXT NOT NULL, sandbox TEXT NOT NULL,"
         " kind TEXT NOT NULL, data TEXT NOT NULL) STRICT;"
         "CREATE INDEX event_sandbox ON event(sandbox, seq);",
+        "ALTER TABLE sandbox ADD COLUMN socket TEXT NOT NULL DEFAULT '';",
 };
 _Static_assert(STORE_GONE == 3, "the indexes above name it");
 

@@ -16,9 +16,11 @@
 
 enum { SQL_MAX = 8192 };
 
+_Static_assert(STORE_CREATING == 0 && STORE_RUNNING == 1, "store_sandbox_started() names them");
+
 #define COLUMNS                                                                                                        \
         "id, tenant, template, name, state, reason, created, ends, ended, cpu_milli, memory, disk, policy_hash,"       \
-        " metadata, policy, network"
+        " metadata, policy, network, socket"
 
 static int gone(int changed, const char *id, struct err *err) {
         return changed == 0  ? err_set(err, -ENOENT, ERR_NOT_FOUND, "sandbox %.40s is not there", id)
@@ -28,10 +30,10 @@ static int gone(int changed, const char *id, struct err *err) {
 
 int store_sandbox_add(struct store *s, const struct store_sandbox *b, struct err *err) {
         sqlite3_stmt *st =
-                db_query(s, err, "INSERT INTO sandbox(" COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                         "ssssisuuuuuussss", b->id, b->tenant, b->template, b->name[0] ? b->name : NULL, (int) b->state,
-                         b->reason, b->created_ms, b->ends_ms, b->ended_ms, (uint64_t) b->cpu_milli, b->memory_bytes,
-                         b->disk_bytes, b->policy_hash, b->metadata, b->policy, b->network);
+                db_query(s, err, "INSERT INTO sandbox(" COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                         "ssssisuuuuuusssss", b->id, b->tenant, b->template, b->name[0] ? b->name : NULL,
+                         (int) b->state, b->reason, b->created_ms, b->ends_ms, b->ended_ms, (uint64_t) b->cpu_milli,
+                         b->memory_bytes, b->disk_bytes, b->policy_hash, b->metadata, b->policy, b->network, b->socket);
         int r = db_run(s, st, err);
 
         return r < 0 ? err_wrap(err, "sandbox %s", b->name[0] ? b->name : b->id) : 0;
@@ -58,6 +60,7 @@ static int row_read(sqlite3_stmt *st, struct store_sandbox *b) {
         b->memory_bytes = db_u64(st, 10);
         b->disk_bytes = db_u64(st, 11);
         db_text(st, 12, b->policy_hash, sizeof(b->policy_hash));
+        db_text(st, 16, b->socket, sizeof(b->socket));
         if (db_text_new(st, 13, &b->metadata) < 0 || db_text_new(st, 14, &b->policy) < 0 ||
             db_text_new(st, 15, &b->network) < 0) {
                 store_sandbox_done(b);
@@ -88,6 +91,14 @@ int store_sandbox_move(struct store *s, const char *id, enum store_state state, 
         return gone(db_run(s,
                            db_query(s, err, "UPDATE sandbox SET state=?, reason=?, ended=? WHERE id=? AND state<3",
                                     "isus", (int) state, reason, state == STORE_GONE ? now_ms : (uint64_t) 0, id),
+                           err),
+                    id, err);
+}
+
+int store_sandbox_started(struct store *s, const char *id, const char *socket, struct err *err) {
+        return gone(db_run(s,
+                           db_query(s, err, "UPDATE sandbox SET state=1, socket=? WHERE id=? AND state=0", "ss", socket,
+                                    id),
                            err),
                     id, err);
 }
@@ -203,10 +214,13 @@ int store_event_add(struct store *s, const struct store_event *e, uint64_t *ret_
 
 int store_event_each(struct store *s, const struct store_event_filter *f, store_event_fn fn, void *arg,
                      struct err *err) {
-        sqlite3_stmt *st = db_query(s, err,
-                                    "SELECT seq, time, tenant, sandbox, kind, data FROM event WHERE seq>?3 AND"
-                                    " (?1 IS NULL OR tenant=?1) AND (?2 IS NULL OR sandbox=?2) ORDER BY seq LIMIT ?4",
-                                    "ssuu", f->tenant, f->sandbox, f->after, (uint64_t) f->limit);
+        /* Two texts, so that each has its index: those of one sandbox are few among many. */
+        static const char all[] = "SELECT seq, time, tenant, sandbox, kind, data FROM event WHERE seq>?3 AND"
+                                  " (?1 IS NULL OR tenant=?1) AND ?2 IS NULL ORDER BY seq LIMIT ?4";
+        static const char one[] = "SELECT seq, time, tenant, sandbox, kind, data FROM event WHERE sandbox=?2 AND"
+                                  " seq>?3 AND (?1 IS NULL OR tenant=?1) ORDER BY seq LIMIT ?4";
+        sqlite3_stmt *st =
+                db_query(s, err, f->sandbox ? one : all, "ssuu", f->tenant, f->sandbox, f->after, (uint64_t) f->limit);
         int r;
 
         while ((r = db_step(s, st, err)) == 1) {
@@ -224,6 +238,24 @@ int store_event_each(struct store *s, const struct store_event_filter *f, store_
                 }
         }
         return r;
+}
+
+int store_event_last(struct store *s, const char *sandbox, struct store_last *ret, struct err *err) {
+        sqlite3_stmt *st =
+                sandbox ? db_query(s, err,
+                                   "SELECT seq, time, kind FROM event WHERE sandbox=? ORDER BY seq DESC LIMIT 1", "s",
+                                   sandbox)
+                        : db_query(s, err, "SELECT seq, time, kind FROM event ORDER BY seq DESC LIMIT 1", "");
+        int r = db_step(s, st, err);
+
+        if (r == 0)
+                return err_set(err, -ENOENT, ERR_NOT_FOUND, "no event of sandbox %.40s", sandbox ? sandbox : "");
+        if (r < 0)
+                return r;
+        *ret = (struct store_last){ .seq = db_u64(st, 0), .time_ms = db_u64(st, 1) };
+        db_text(st, 2, ret->kind, sizeof(ret->kind));
+        (void) sqlite3_reset(st);
+        return 0;
 }
 
 int store_prune(struct store *s, uint64_t ended_before_ms, unsigned keep_events, struct err *err) {

@@ -4,6 +4,7 @@
  * Times are milliseconds since 1970. Secrets are not in here: of an API key there is its SHA-256, tokens of sandboxes
  * are derived from the server's own key. Texts are JSON where a comment says so; the store does not look into them but
  * for metadata, by which sandboxes are listed. One thread.
+ * layers: allow-long four tables, and what is asked of each
  */
 #pragma once
 
@@ -25,6 +26,7 @@ enum {
         STORE_REASON = 32,
         STORE_KIND = 32,
         STORE_PAIRS = 16, /* metadata pairs of one filter */
+        STORE_SOCKET = 108,
 };
 
 /* Opens or makes the file (0600) and brings its schema up to date. A file of a newer program is refused. */
@@ -89,9 +91,10 @@ struct store_sandbox {
         uint32_t cpu_milli;
         uint64_t memory_bytes, disk_bytes;
         char policy_hash[HASH_TEXT];
-        char *metadata; /* JSON object of strings */
-        char *policy;   /* JSON: the effective policy */
-        char *network;  /* JSON: network as the client gave it, or NULL */
+        char socket[STORE_SOCKET]; /* of its agent; "" before it runs */
+        char *metadata;            /* JSON object of strings */
+        char *policy;              /* JSON: the effective policy */
+        char *network;             /* JSON: network as the client gave it, or NULL */
 };
 typedef int (*store_sandbox_fn)(void *arg, const struct store_sandbox *b);
 /* -EEXIST: id, or a live sandbox's name of this tenant, is taken. Texts are borrowed. */
@@ -103,6 +106,8 @@ void store_sandbox_done(struct store_sandbox *b);
 /* -ENOENT: there is none, or it is gone already: nothing leaves that state. */
 int store_sandbox_move(struct store *s, const char *id, enum store_state state, const char *reason, uint64_t now_ms,
                        struct err *err);
+/* It runs, and its agent is reached there. -ENOENT: it was not being made. */
+int store_sandbox_started(struct store *s, const char *id, const char *socket, struct err *err);
 int store_sandbox_set_end(struct store *s, const char *id, uint64_t ends_ms, struct err *err);
 int store_sandbox_set_network(struct store *s, const char *id, const char *network, const char *policy,
                               const char *policy_hash, struct err *err);
@@ -146,5 +151,11 @@ struct store_event_filter {
 /* Oldest first. */
 int store_event_each(struct store *s, const struct store_event_filter *f, store_event_fn fn, void *arg,
                      struct err *err);
+struct store_last {
+        uint64_t seq, time_ms;
+        char kind[STORE_KIND];
+};
+/* What happened last to a sandbox (NULL: at all). -ENOENT. */
+int store_event_last(struct store *s, const char *sandbox, struct store_last *ret, struct err *err);
 /* Drops old events and rows of sandboxes that ended before. Returns how many rows went. */
 int store_prune(struct store *s, uint64_t ended_before_ms, unsigned keep_events, struct err *err);

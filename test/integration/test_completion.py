@@ -87,3 +87,12 @@ def test_another_shell_is_an_error():
     out = subprocess.run([GABION, "completion", "csh"], capture_output=True, text=True, timeout=30)
     assert (out.returncode, out.stdout) == (125, "")
     assert "bash, zsh or fish" in out.stderr
+
+
+def test_every_shell_knows_the_options_of_serve(tmp_path):
+    longs = set(re.findall(r"^ {6}--([a-z-]+)", gabion("serve", "--help"), re.M))
+    assert len(longs) > 10
+    assert bash_offers(tmp_path, "gabion", "serve", "--") == {f"--{o}" for o in longs}
+    assert set(re.findall(r"from serve' -l ([a-z-]+)", gabion("completion", "fish"))) == longs - {"help"}
+    zsh = re.search(r"^    serve\).*", gabion("completion", "zsh"), re.M)[0]
+    assert set(re.findall(r"--([a-z-]+)\[", zsh)) == longs

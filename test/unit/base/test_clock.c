@@ -1,4 +1,5 @@
 /* test_clock.c - time: one never runs backwards, the other has the text form the records use. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,12 +53,66 @@ static void given_times_have_the_same_form(void **state) {
         assert_in_range(clock_real_ms() / 1000 - (uint64_t) time(NULL) + 5, 3, 8);
 }
 
+static void text_is_read_back(void **state) {
+        static const struct {
+                const char *text;
+                uint64_t ms;
+        } good[] = {
+                { "2026-01-01T00:00:02.007Z", 1767225602007 },
+                { "2026-01-01T00:00:02Z", 1767225602000 },
+                { "2026-01-01T02:00:02.5+02:00", 1767225602500 },
+                { "2025-12-31T19:30:02.0079999-04:30", 1767225602007 },
+                { "2024-02-29T00:00:00Z", 1709164800000 },
+                { "1970-01-01T00:00:00Z", 0 },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+                uint64_t ms = 1;
+
+                assert_int_equal(clock_parse(good[i].text, &ms), 0);
+                assert_int_equal(ms, good[i].ms);
+        }
+}
+
+static void what_is_no_time_is_refused(void **state) {
+        static const char *const bad[] = {
+                "",
+                "now",
+                "2026-01-01",
+                "2026-01-01T00:00:02",
+                "2026-01-01 00:00:02Z",
+                "2026-01-01T00:00:02.Z",
+                "2026-01-01T00:00:02z ",
+                "2026-13-01T00:00:02Z",
+                "2026-02-30T00:00:02Z",
+                "2025-02-29T00:00:02Z",
+                "2026-01-01T24:00:02Z",
+                "2026-01-01T00:00:61Z",
+                "2026-01-01T00:00:02+2:00",
+                "2026-01-01T00:00:02+24:00",
+                "2026-01-01T00:00:02+02:00Z",
+                "1969-12-31T23:59:59Z",
+                "1970-01-01T00:00:00+01:00",
+                "+026-01-01T00:00:02Z",
+                "2026-01-01T00:00:02ZZ",
+        };
+        uint64_t ms;
+
+        (void) state;
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+                if (clock_parse(bad[i], &ms) != -EINVAL)
+                        fail_msg("accepted: %s", bad[i]);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(monotonic_time_advances_in_nanoseconds),
                 cmocka_unit_test(monotonic_time_is_the_kernels),
                 cmocka_unit_test(text_is_rfc3339_utc_with_milliseconds),
                 cmocka_unit_test(given_times_have_the_same_form),
+                cmocka_unit_test(text_is_read_back),
+                cmocka_unit_test(what_is_no_time_is_refused),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

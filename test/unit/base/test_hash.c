@@ -56,11 +56,20 @@ static void the_text_fits_its_array(void **state) {
         assert_int_equal(text[HASH_TEXT], 'G');
 }
 
+static void bytes_are_compared_whole(void **state) {
+        (void) state;
+        assert_true(hash_equal("abc", "abd", 2));
+        assert_false(hash_equal("abc", "abd", 3));
+        assert_false(hash_equal("xbc", "abc", 3));
+        assert_true(hash_equal("a", "b", 0));
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(known_vectors),
                 cmocka_unit_test(a_million_a),
                 cmocka_unit_test(pieces_are_hashed_as_one),
+                cmocka_unit_test(bytes_are_compared_whole),
                 cmocka_unit_test(the_text_fits_its_array),
         };
 

@@ -200,6 +200,44 @@ static void reading_another_type_gives_the_default(void **state) {
         assert_null(json_free(NULL));
 }
 
+static int collect(void *arg, const char *key, const struct json *value) {
+        struct json *to = arg;
+
+        json_add_str(to, key);
+        json_add_str(to, json_str(value));
+        return key[0] == 'c' ? 7 : 0;
+}
+
+static void members_are_walked_until_told_to_stop(void **state) {
+        static const char text[] = "{\"b\":\"1\",\"a\":2,\"c\":\"3\",\"d\":\"4\"}";
+        CLEANUP(json_freep) struct json *j = NULL, *seen = json_new_array();
+        struct err err = { 0 };
+
+        (void) state;
+        assert_int_equal(json_parse("t", text, strlen(text), &j, &err), 0);
+        assert_int_equal(json_each(j, collect, seen), 7);
+        text_is(seen, "[\"b\",\"1\",\"a\",null,\"c\",\"3\"]");
+        assert_int_equal(json_each(seen, collect, seen), 0);
+        assert_int_equal(json_each(NULL, collect, seen), 0);
+}
+
+static void a_shared_value_outlives_its_first_owner(void **state) {
+        struct json *first = json_new_object(), *second = json_new_array(), *third;
+
+        (void) state;
+        json_set_int(first, "n", 1);
+        json_add(second, json_share(first));
+        (void) json_free(first);
+        text_is(second, "[{\"n\":1}]");
+        third = json_clone(second);
+        json_add_int(third, 2);
+        text_is(third, "[{\"n\":1},2]");
+        text_is(second, "[{\"n\":1}]");
+        (void) json_free(third);
+        (void) json_free(second);
+        assert_null(json_share(NULL));
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(strict_json_is_enforced),
@@ -211,6 +249,8 @@ int main(void) {
                 cmocka_unit_test(nan_fails_the_whole),
                 cmocka_unit_test(a_string_that_is_not_utf8_is_kept_visible),
                 cmocka_unit_test(reading_another_type_gives_the_default),
+                cmocka_unit_test(members_are_walked_until_told_to_stop),
+                cmocka_unit_test(a_shared_value_outlives_its_first_owner),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -321,6 +321,41 @@ static void events_are_in_order_and_pruned(void **state) {
         assert_int_equal(seen, 45);
 }
 
+static void the_last_event_is_known(void **state) {
+        struct fixture *f = *state;
+        struct store_event e = { .time_ms = 7, .kind = "made", .data = "{}", .sandbox = "s1", .tenant = red.id };
+        struct store_last last;
+        struct err err = { 0 };
+        uint64_t seq;
+
+        assert_int_equal(store_event_last(f->store, NULL, &last, &err), -ENOENT);
+        assert_int_equal(store_event_add(f->store, &e, &seq, &err), 0);
+        e.kind = "ended";
+        e.sandbox = "s2";
+        assert_int_equal(store_event_add(f->store, &e, &seq, &err), 0);
+        assert_int_equal(store_event_last(f->store, "s1", &last, &err), 0);
+        assert_string_equal(last.kind, "made");
+        assert_int_equal(last.time_ms, 7);
+        assert_int_equal(store_event_last(f->store, NULL, &last, &err), 0);
+        assert_int_equal(last.seq, seq);
+        assert_int_equal(store_event_last(f->store, "s3", &last, &err), -ENOENT);
+}
+
+static void only_what_is_being_made_can_start(void **state) {
+        struct fixture *f = *state;
+        struct store_sandbox b = sandbox(&red, 1, "{}");
+        struct err err = { 0 };
+
+        b.state = STORE_CREATING;
+        assert_int_equal(store_sandbox_add(f->store, &b, &err), 0);
+        assert_int_equal(store_sandbox_started(f->store, b.id, "/run/x", &err), 0);
+        assert_int_equal(store_sandbox_started(f->store, b.id, "/run/y", &err), -ENOENT);
+        assert_int_equal(store_sandbox_get(f->store, red.id, b.id, &b, &err), 0);
+        assert_int_equal(b.state, STORE_RUNNING);
+        assert_string_equal(b.socket, "/run/x");
+        store_sandbox_done(&b);
+}
+
 static void second_opener_sees_what_was_committed(void **state) {
         struct fixture *f = *state;
         CLEANUP(store_closep) struct store *other = NULL;
@@ -348,6 +383,8 @@ int main(void) {
                 WITH(lists_filter_sort_and_page),
                 WITH(sums_count_the_living),
                 WITH(events_are_in_order_and_pruned),
+                WITH(the_last_event_is_known),
+                WITH(only_what_is_being_made_can_start),
                 WITH(second_opener_sees_what_was_committed),
         };
 

@@ -1,0 +1,64 @@
+/*
+ * box.h - live sandboxes: what gabiond must know of each while it lives, beside its row in the store.
+ *
+ * A box is there from the warden's word that the sandbox runs until its word that it is gone. It is found only while it
+ * runs: from the moment its end has begun, nobody reaches it any more.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/id.h"
+#include "daemon/daemon.h"
+#include "daemon/quota.h"
+#include "store/store.h"
+
+struct event;
+struct wp_event;
+
+enum { BOX_SOCKET = 108 };
+
+/* Who is told when a box is gone; failed = NULL, or why it could not be ended. */
+typedef void (*box_ended_fn)(void *arg, const struct err *failed);
+
+struct box_waiter {
+        struct box_waiter *next;
+        box_ended_fn fn;
+        void *arg;
+};
+
+struct box {
+        struct daemon *d;
+        char id[ID_TEXT], tenant[ID_TEXT], name[STORE_NAME], template[STORE_NAME];
+        char socket[BOX_SOCKET]; /* of its agent */
+        uint64_t created_ms, ends_ms;
+        struct quota_need need;
+        uint64_t looked_ms, looked_cpu_us; /* when its usage was read last, and what it was */
+        bool private_ports;                /* connections to its ports need the traffic token */
+        bool ending;
+        char reason[STORE_REASON]; /* of its end */
+        struct event *timer;
+        struct box_waiter *waiters;
+};
+
+/* From a row of a sandbox that runs, whose share was taken already (quota.h, admit.h). -EEXIST, -ENOMEM. */
+int box_add(struct daemon *d, const struct store_sandbox *row, const char *socket, struct box **ret, struct err *err);
+/* By id, or by name if a tenant is given. NULL: none that runs. tenant NULL: of any. */
+struct box *box_find(const struct daemon *d, const char *tenant, const char *id_or_name);
+bool box_is_ending(const struct daemon *d, const char *id);
+/* Moves its end, in the store too. */
+int box_set_end(struct box *b, uint64_t ends_ms, struct err *err);
+/* Ends it: an event, then the warden, then the store. fn (may be NULL) hears of it, now or later; the box must not be
+ * touched afterwards. */
+void box_end(struct box *b, const char *reason, const char *by, box_ended_fn fn, void *arg);
+/* Of a row that the warden confirms: a box again, which counts. */
+int box_restore(struct daemon *d, const struct store_sandbox *row, struct err *err);
+/* The warden does not know it: gone, whether there is a box or only a row. */
+void box_lost(struct daemon *d, const char *id);
+/* What the warden tells by itself. */
+void box_on_event(struct daemon *d, const struct wp_event *e);
+size_t box_count(const struct daemon *d);
+void box_end_all(struct daemon *d, const char *reason);
+/* Forgets the table; sandboxes live on. */
+void box_free_all(struct daemon *d);

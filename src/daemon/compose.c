@@ -1,0 +1,105 @@
+/*
+ * compose.c - see compose.h.
+ *
+ * A request can ask for the whole internet; what it gets is what the ceiling has of that. A ceiling that allows nothing
+ * makes a sandbox without a network at all. Where both sides would let something through, an egress process has to
+ * judge every connection; as long as the warden starts none, such a sandbox is refused, not started without.
+ */
+#include "daemon/compose.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "daemon/daemon.h"
+#include "daemon/template.h"
+#include "json/json.h"
+#include "policy/net.h"
+#include "policy/net_flags.h"
+#include "policy/policy.h"
+
+static void policy_donep(struct policy **p) {
+        if (*p)
+                policy_done(*p);
+        free(*p);
+}
+
+static int policy_new(struct policy **ret, struct err *err) {
+        *ret = malloc(sizeof(**ret));
+        if (!*ret)
+                return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+        policy_default(*ret);
+        return 0;
+}
+
+int compose_check_ceiling(const struct json *doc, char **ret, struct err *err) {
+        CLEANUP(policy_donep) struct policy *p = NULL;
+        int r = policy_new(&p, err);
+
+        if (r == 0)
+                r = policy_decode_net(doc, p, err);
+        return r < 0 ? r : policy_canonical(p, ret, err);
+}
+
+/* A ceiling is kept as a whole policy, of which the network counts. */
+static int ceiling_read(struct daemon *d, const char *tenant, struct policy *ret, struct err *err) {
+        CLEANUP(json_freep) struct json *doc = NULL;
+        AUTO_FREE char *text = NULL;
+        int r = compose_ceiling(d, tenant, &text, err);
+
+        if (r == 0)
+                r = json_parse("ceiling", text, strlen(text), &doc, err);
+        return r < 0 ? r : policy_decode(doc, ret, err);
+}
+
+int compose_ceiling(struct daemon *d, const char *tenant, char **ret, struct err *err) {
+        int r = store_tenant_ceiling(d->store, tenant, ret, err);
+
+        return r < 0 || *ret ? r : policy_canonical(&d->config.ceiling, ret, err);
+}
+
+static int judge_network(struct daemon *d, const char *tenant, struct policy *p, struct err *err) {
+        CLEANUP(policy_donep) struct policy *ceiling = NULL;
+        int r;
+
+        if (!policy_net_any(p))
+                return 0;
+        r = policy_new(&ceiling, err);
+        if (r == 0)
+                r = ceiling_read(d, tenant, ceiling, err);
+        if (r < 0)
+                return r;
+        if (policy_net_any(ceiling))
+                return err_set(err, -ENOSYS, ERR_INVALID,
+                               "network: the ceiling allows connections, which this server cannot make yet");
+        return policy_net_flag_net(p, "none", err);
+}
+
+int compose(struct daemon *d, const char *tenant, const struct template *t, const struct json *network, bool internet,
+            struct composed *ret, struct err *err) {
+        CLEANUP(policy_donep) struct policy *p = NULL;
+        int r = policy_new(&p, err);
+
+        *ret = (struct composed){ 0 };
+        if (r < 0)
+                return r;
+        *p = d->config.policy; /* which has no network of its own: config_check() */
+        (void) str_copy(p->template, sizeof(p->template), t->policy);
+        r = policy_net_from_e2b(p, network, internet, err);
+        if (r == 0)
+                r = judge_network(d, tenant, p, err);
+        if (r == 0)
+                r = policy_canonical(p, &ret->policy, err);
+        if (r < 0)
+                return r;
+        hash_text(ret->hash, ret->policy, strlen(ret->policy));
+        ret->need = (struct quota_need){ p->limits.cpu_milli, p->limits.memory_bytes, p->limits.disk_bytes };
+        return 0;
+}
+
+void composed_done(struct composed *c) {
+        free(TAKE_PTR(c->policy));
+}

@@ -1,0 +1,291 @@
+/*
+ * control_create.c - POST /sandboxes: decode, compose, quota, admission, record, warden, reply.
+ *
+ * A create outlives its request: if the client goes away, what was not begun is dropped, and what was made is ended,
+ * because nobody would know that it is there. The row and the event come before the effect; a create that was cut off
+ * by a crash is found by them (reconcile.h).
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "daemon/admit.h"
+#include "daemon/box.h"
+#include "daemon/compose.h"
+#include "daemon/control.h"
+#include "daemon/create.h"
+#include "daemon/daemon.h"
+#include "daemon/events.h"
+#include "daemon/metrics.h"
+#include "daemon/quota.h"
+#include "daemon/request.h"
+#include "daemon/template.h"
+#include "daemon/view.h"
+#include "daemon/warden.h"
+#include "json/json.h"
+
+struct making {
+        struct admit_op op;
+        struct daemon *d;
+        struct request *q; /* NULL: the client is gone */
+        struct create create;
+        struct composed composed;
+        const struct template *template;
+        char *network; /* as stored */
+        char id[ID_TEXT], tenant[ID_TEXT], key[ID_TEXT];
+        uint64_t created_ms;
+};
+
+static void making_free(struct making *m) {
+        if (m->q)
+                m->q->holder = NULL;
+        create_done(&m->create);
+        composed_done(&m->composed);
+        free(m->network);
+        free(m);
+}
+
+/* Nothing came of it. */
+static void give_up(struct making *m) {
+        quota_give(m->d->quota, m->tenant, &m->composed.need);
+        making_free(m);
+}
+
+static void on_refused(struct admit_op *op, const struct quota_refusal *why) {
+        struct making *m = (struct making *) ((char *) op - offsetof(struct making, op));
+
+        metrics_count(m->d->metrics, METRIC_REFUSED_QUOTA);
+        if (m->q) {
+                reply_header(m->q, "Retry-After", "%u", why->retry_after_s);
+                reply_error(m->q, 429, why->code, "%s", why->message);
+        }
+        give_up(m);
+}
+
+/* --- made, or not --- */
+
+static void fail(struct making *m, const struct err *err) {
+        struct json *data = json_new_object();
+        struct err later = { 0 };
+
+        json_set_str(data, "reason", "failed");
+        if (store_sandbox_move(m->d->store, m->id, STORE_GONE, "failed", clock_real_ms(), &later) < 0)
+                log_error(&m->d->log, "create", &later);
+        event_note(m->d, m->tenant, m->id, "sandbox.failed", data);
+        metrics_count(m->d->metrics, METRIC_CREATE_FAILED);
+        admit_started(m->d->admit, &m->op, false);
+        log_error(&m->d->log, "a sandbox could not be made", err);
+        if (!m->q) {
+                give_up(m);
+                return;
+        }
+        (void) str_copy(m->q->sandbox, sizeof(m->q->sandbox), m->id);
+        if (err->code == -ECONNREFUSED || err->code == -EPIPE || err->code == -ECANCELED) {
+                reply_header(m->q, "Retry-After", "1");
+                reply_error(m->q, 503, "unavailable", "the sandbox could not be made: %s; try again", err->msg);
+        } else if (err->kind == ERR_LIMIT || err->kind == ERR_BUSY) {
+                reply_header(m->q, "Retry-After", "1");
+                reply_error(m->q, 503, "busy", "the sandbox could not be made now; try again");
+        } else {
+                reply_error(m->q, 500, "internal", "the sandbox could not be made; the server's log has the reason");
+        }
+        give_up(m);
+}
+
+static void row_of(const struct making *m, struct store_sandbox *ret) {
+        *ret = (struct store_sandbox){ .state = STORE_CREATING,
+                                       .created_ms = m->created_ms,
+                                       .ends_ms = m->created_ms + (uint64_t) m->create.timeout_s * 1000,
+                                       .cpu_milli = m->composed.need.cpu_milli,
+                                       .memory_bytes = m->composed.need.memory_bytes,
+                                       .disk_bytes = m->composed.need.disk_bytes,
+                                       .metadata = m->create.metadata,
+                                       .policy = m->composed.policy,
+                                       .network = m->network };
+        (void) str_copy(ret->id, sizeof(ret->id), m->id);
+        (void) str_copy(ret->tenant, sizeof(ret->tenant), m->tenant);
+        (void) str_copy(ret->name, sizeof(ret->name), m->create.name);
+        (void) str_copy(ret->template, sizeof(ret->template), m->template->id);
+        (void) str_copy(ret->policy_hash, sizeof(ret->policy_hash), m->composed.hash);
+}
+
+static void on_orphan_ended(void *arg, const struct err *failed, const struct warden_reply *reply) {
+        struct daemon *d = arg;
+
+        (void) reply;
+        if (failed && failed->code != -ENOENT)
+                log_error(&d->log, "a sandbox that could not be registered could not be ended", failed);
+}
+
+static int adopt(struct making *m, const struct wp_created *made, struct box **ret, struct err *err) {
+        struct store_sandbox row;
+        struct json *data;
+        int r;
+
+        row_of(m, &row);
+        if (!str_eq(made->policy, m->composed.hash))
+                return err_set(err, -EPROTO, ERR_PEER, "sandbox %s has the policy %s, not %s", m->id, made->policy,
+                               m->composed.hash);
+        r = store_sandbox_started(m->d->store, m->id, made->socket, err);
+        if (r == 0)
+                r = box_add(m->d, &row, made->socket, ret, err);
+        if (r < 0)
+                return r;
+        data = json_new_object();
+        json_set_str(data, "evidence", made->evidence);
+        json_set_bool(data, "from_pool", made->from_pool);
+        json_set_int(data, "took_us", (int64_t) made->took_us);
+        event_note(m->d, m->tenant, m->id, "sandbox.running", data);
+        return 0;
+}
+
+static void on_made(void *arg, const struct err *failed, const struct warden_reply *reply) {
+        struct making *m = arg;
+        struct box *b = NULL;
+        struct err err = { 0 };
+
+        if (failed) {
+                fail(m, failed);
+                return;
+        }
+        if (adopt(m, &reply->created, &b, &err) < 0) {
+                warden_ask(m->d->warden, WP_KILL, m->id, on_orphan_ended, m->d);
+                fail(m, &err);
+                return;
+        }
+        metrics_count(m->d->metrics, METRIC_CREATED);
+        admit_started(m->d->admit, &m->op, true);
+        if (m->q) {
+                (void) str_copy(m->q->sandbox, sizeof(m->q->sandbox), b->id);
+                reply_json(m->q, 201, view_sandbox(m->d, b));
+        } else {
+                box_end(b, "abandoned", "", NULL, NULL); /* its share is the box's now */
+        }
+        making_free(m);
+}
+
+static int record(struct making *m, struct err *err) {
+        struct json *data = json_new_object();
+        struct store_sandbox row;
+        int r;
+
+        row_of(m, &row);
+        r = store_sandbox_add(m->d->store, &row, err);
+        if (r < 0) {
+                (void) json_free(data);
+                return r;
+        }
+        json_set_str(data, "template", row.template);
+        json_set_str(data, "policy", row.policy_hash);
+        json_set_str(data, "key", m->key);
+        json_set_int(data, "timeout_s", m->create.timeout_s);
+        r = event_emit(m->d, m->tenant, m->id, "sandbox.create", data, err);
+        if (r < 0)
+                (void) store_sandbox_move(m->d->store, m->id, STORE_GONE, "failed", clock_real_ms(),
+                                          &(struct err){ 0 });
+        return r;
+}
+
+static void on_start(struct admit_op *op) {
+        struct making *m = (struct making *) ((char *) op - offsetof(struct making, op));
+        struct wp_create ask = { .from = WP_ANY };
+        struct err err = { 0 };
+
+        m->created_ms = clock_real_ms();
+        if (!m->q || record(m, &err) < 0) {
+                admit_started(m->d->admit, op, false);
+                if (m->q && err.code == -EEXIST)
+                        reply_error(m->q, 409, "conflict", "name: '%s' belongs to another sandbox", m->create.name);
+                else if (m->q)
+                        reply_err(m->q, &err);
+                give_up(m);
+                return;
+        }
+        (void) str_copy(ask.id, sizeof(ask.id), m->id);
+        (void) str_copy(ask.tenant, sizeof(ask.tenant), m->tenant);
+        warden_create(m->d->warden, &ask, m->composed.policy, m->create.env, m->create.n_env, on_made, m);
+}
+
+/* --- the request --- */
+
+/* Everything about the network that has to be known again later, in one object. */
+static int store_network(struct making *m, struct err *err) {
+        CLEANUP(json_freep) struct json *o = m->create.network ? json_clone(m->create.network) : json_new_object();
+
+        json_set_bool(o, "allow_internet_access", m->create.internet);
+        return json_text(o, false, &m->network, err);
+}
+
+static int prepare(struct making *m, struct request *q, bool v2, struct err *err) {
+        int r = create_decode(q->json, v2, q->d->config.timeout_max_s, &m->create, err);
+
+        if (r < 0)
+                return r;
+        m->template = template_find(m->create.template);
+        if (!m->template || !auth_may_template(&q->auth, m->template->id))
+                return err_set(err, -ENOENT, ERR_NOT_FOUND, "templateID: there is no template '%.64s'",
+                               m->create.template);
+        r = compose(q->d, q->auth.tenant.id, m->template, m->create.network, m->create.internet, &m->composed, err);
+        if (r == 0)
+                r = store_network(m, err);
+        if (r == 0 && id_new(m->id) < 0)
+                r = err_set(err, -EIO, ERR_INTERNAL, "no random numbers");
+        return r;
+}
+
+static void create(struct request *q, bool v2) {
+        struct making *m = calloc(1, sizeof(*m));
+        struct quota_refusal why = { 0 };
+        struct err err = { 0 };
+        int r;
+
+        if (!m) {
+                reply_error(q, 500, "internal", "out of memory");
+                return;
+        }
+        m->d = q->d;
+        r = prepare(m, q, v2, &err);
+        if (r < 0) {
+                making_free(m);
+                reply_err(q, &err);
+                return;
+        }
+        (void) str_copy(m->tenant, sizeof(m->tenant), q->auth.tenant.id);
+        (void) str_copy(m->key, sizeof(m->key), q->auth.key.id);
+        (void) str_copy(m->op.tenant, sizeof(m->op.tenant), q->auth.tenant.id);
+        m->op.need = m->composed.need;
+        m->op.start = on_start;
+        m->op.refuse = on_refused;
+        if (!warden_is_up(q->d->warden)) {
+                making_free(m);
+                reply_header(q, "Retry-After", "1");
+                reply_error(q, 503, "unavailable", "sandboxes cannot be made now: the warden is not there; try again");
+                return;
+        }
+        r = quota_take(q->d->quota, &q->auth.tenant, &m->composed.need, clock_mono_ns() / 1000000, &why);
+        if (r < 0) {
+                making_free(m);
+                metrics_count(q->d->metrics, METRIC_REFUSED_QUOTA);
+                reply_header(q, "Retry-After", "%u", r == -ENOMEM ? 1 : why.retry_after_s);
+                reply_error(q, r == -ENOMEM ? 500 : 429, r == -ENOMEM ? "internal" : why.code, "%s",
+                            r == -ENOMEM ? "out of memory" : why.message);
+                return;
+        }
+        request_hold(q, &m->q);
+        admit_submit(q->d->admit, &m->op);
+}
+
+void control_create_v1(struct request *q) {
+        if (request_object(q))
+                create(q, false);
+}
+
+void control_create_v2(struct request *q) {
+        if (request_object(q))
+                create(q, true);
+}
