@@ -11,7 +11,7 @@ BANNED = ("strcpy strcat sprintf vsprintf gets strtok sscanf atoi atol atoll str
           "system popen signal realpath").split()
 CALL = re.compile(r"(?<![\w.>])(%s)\s*\(" % "|".join(BANNED))
 FORK = re.compile(r"(?<![\w.>])(v?fork)\s*\(")  # where processes are made, and nowhere else
-FORK_PLACES = ("src/agent/", "src/sandbox/", "src/run/", "src/prove/", "src/probe/")
+FORK_PLACES = ("src/agent/", "src/sandbox/", "src/run/", "src/prove/", "src/probe/", "src/warden/")
 GETENV = re.compile(r"(?<![\w.>])(getenv|secure_getenv)\s*\(")  # the environment is read in one file of the CLI
 MARK = re.compile(r"\b(TODO|FIXME)\b")
 

@@ -53,8 +53,8 @@ static bool on_configure(struct agent *a, const struct frame *f) {
 static bool on_spawn(struct agent *a, const struct frame *f) {
         struct ap_spawn spawn;
 
-        if (f->c || ap_get_spawn(f->body, f->n, &spawn, a->vectors, ARRAY_SIZE(a->vectors)) < 0 ||
-            a->sole == !!(spawn.flags & AP_LAUNCHER))
+        if (ap_get_spawn(f->body, f->n, &spawn, a->vectors, ARRAY_SIZE(a->vectors)) < 0 ||
+            a->sole == !!(spawn.flags & AP_LAUNCHER) || (a->sole && f->c))
                 return false;
         if (a->sole)
                 command_spawn(a, f->l, f->id, &spawn);

@@ -14,6 +14,7 @@ enum {
         NR_FSOPEN = 430,
         NR_FSCONFIG = 431,
         NR_FSMOUNT = 432,
+        NR_FSPICK = 433,
         NR_PIDFD_OPEN = 434,
         NR_CLONE3 = 435,
         NR_CLOSE_RANGE = 436,
@@ -23,6 +24,7 @@ enum {
         NR_LANDLOCK_ADD = 445,
         NR_LANDLOCK_RESTRICT = 446,
 };
+enum { FSPICK_CLOEXEC = 1, FSPICK_EMPTY = 8 };
 
 long sys_clone_run(const struct sys_clone_args *args, int (*fn)(void *), void *arg) {
         long ret;
@@ -239,6 +241,10 @@ int sys_mount_setattr(int fd, const char *path, unsigned flags, const struct sys
 
 int sys_fsopen(const char *type) {
         return (int) SYS2(NR_FSOPEN, type, 1);
+}
+
+int sys_fspick(int dir_fd, const char *path) {
+        return (int) SYS3(NR_FSPICK, dir_fd, path, FSPICK_CLOEXEC | (path[0] ? 0 : FSPICK_EMPTY));
 }
 
 int sys_fsconfig(int fd, unsigned cmd, const char *key, const char *value) {

@@ -83,7 +83,7 @@ enum {
         SYS_MOUNT_NOEXEC = 8,
         SYS_MOUNT_IDMAP = 0x100000
 };
-enum { SYS_FSCONFIG_FLAG = 0, SYS_FSCONFIG_STRING = 1, SYS_FSCONFIG_CREATE = 6 };
+enum { SYS_FSCONFIG_FLAG = 0, SYS_FSCONFIG_STRING = 1, SYS_FSCONFIG_CREATE = 6, SYS_FSCONFIG_RECONFIGURE = 7 };
 #define SYS_MS_PRIVATE (1u << 18)
 #define SYS_MS_SHARED (1u << 20)
 
@@ -96,6 +96,7 @@ int sys_open_tree(int dir_fd, const char *path, unsigned flags);
 int sys_move_mount(int from_fd, int to_dir_fd, const char *path);
 int sys_mount_setattr(int fd, const char *path, unsigned flags, const struct sys_mount_attr *attr);
 int sys_fsopen(const char *type);
+int sys_fspick(int dir_fd, const char *path); /* "": dir_fd itself */
 int sys_fsconfig(int fd, unsigned cmd, const char *key, const char *value);
 int sys_fsmount(int fd, unsigned attrs);
 int sys_pivot_root(const char *new_root, const char *put_old);

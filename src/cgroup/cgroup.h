@@ -66,10 +66,12 @@ int cgroup_verify_member(const struct cgroup *c, int proc_fd, int pid, struct er
 
 struct cgroup_usage {
         uint64_t memory_peak_bytes;
-        uint64_t oom_kills;    /* processes killed for memory */
-        uint64_t pids_refused; /* forks refused for the pids limit */
-        uint64_t tasks;        /* processes and threads inside now */
-        uint64_t cpu_us;       /* 0 when this host does not count it */
+        uint64_t memory_bytes;       /* now, */
+        uint64_t memory_cache_bytes; /* and what of it is files that nobody uses and that can go at once */
+        uint64_t oom_kills;          /* processes killed for memory */
+        uint64_t pids_refused;       /* forks refused for the pids limit */
+        uint64_t tasks;              /* processes and threads inside now */
+        uint64_t cpu_us;             /* 0 when this host does not count it */
 };
 /* all = false: only what was refused or killed (oom_kills, pids_refused), the rest is 0. */
 int cgroup_usage(const struct cgroup *c, bool all, struct cgroup_usage *ret, struct err *err);
@@ -78,10 +80,12 @@ int cgroup_usage(const struct cgroup *c, bool all, struct cgroup_usage *ret, str
 int cgroup_pids(const struct cgroup *c, int *dst, size_t cap);
 
 int cgroup_freeze(struct cgroup *c, bool frozen, struct err *err); /* returns when the state is reached */
+bool cgroup_is_frozen(const struct cgroup *c);                     /* or about to be */
 /* Kills every process inside, also frozen ones, and waits until the group is empty. */
 int cgroup_kill(struct cgroup *c, struct err *err);
 /* Removes the groups; they must be empty (retries EBUSY up to a second). Also closes the descriptors. */
 int cgroup_remove(struct cgroup *c, struct err *err);
+int cgroup_remove_now(struct cgroup *c, struct err *err); /* without retrying */
 
 /* Closes the descriptors only; somebody else removes the groups. */
 void cgroup_close(struct cgroup *c);

@@ -201,8 +201,7 @@ static int remove_one(const struct cgroup *c, const struct cgroup_hier *h, uint6
         return 0;
 }
 
-int cgroup_remove(struct cgroup *c, struct err *err) {
-        uint64_t deadline = clock_mono_ns() + REMOVE_NS;
+static int remove_until(struct cgroup *c, uint64_t deadline, struct err *err) {
         int result = 0;
 
         cgroup_close(c);
@@ -220,6 +219,14 @@ int cgroup_remove(struct cgroup *c, struct err *err) {
                                          strerrorname_np(-r));
         }
         return result;
+}
+
+int cgroup_remove(struct cgroup *c, struct err *err) {
+        return remove_until(c, clock_mono_ns() + REMOVE_NS, err);
+}
+
+int cgroup_remove_now(struct cgroup *c, struct err *err) {
+        return remove_until(c, 0, err);
 }
 
 int cgroup_verify_member(const struct cgroup *c, int proc_fd, int pid, struct err *err) {

@@ -179,6 +179,16 @@ int cgroup_freeze(struct cgroup *c, bool frozen, struct err *err) {
                        r == -ENOSYS ? "no freezer is mounted here" : strerrorname_np(-r));
 }
 
+bool cgroup_is_frozen(const struct cgroup *c) {
+        const struct cgroup_hier *v1 = cgroup_host_of(c->host, CGROUP_FREEZER);
+        char text[32] = "";
+
+        if (c->v2_fd >= 0)
+                return fd_read_at(c->v2_fd, "cgroup.freeze", text, sizeof(text)) > 0 && text[0] == '1';
+        return v1 && v1->parent_fd >= 0 && cgroup_file_read(c, v1, "freezer.state", text, sizeof(text)) > 0 &&
+               !str_has_prefix(text, "THAWED");
+}
+
 static void kill_one(const struct cgroup *c, pid_t pid) {
         (void) c;
         (void) sys_kill(pid, SIGKILL);

@@ -22,6 +22,10 @@ static const struct counter {
 #define INTO(member) offsetof(struct cgroup_usage, member)
         { CGROUP_MEMORY, true, "memory.peak", NULL, INTO(memory_peak_bytes), 1, false }, /* since Linux 5.19 */
         { CGROUP_MEMORY, false, "memory.max_usage_in_bytes", NULL, INTO(memory_peak_bytes), 1, false },
+        { CGROUP_MEMORY, true, "memory.current", NULL, INTO(memory_bytes), 1, false },
+        { CGROUP_MEMORY, false, "memory.usage_in_bytes", NULL, INTO(memory_bytes), 1, false },
+        { CGROUP_MEMORY, true, "memory.stat", "inactive_file", INTO(memory_cache_bytes), 1, false },
+        { CGROUP_MEMORY, false, "memory.stat", "total_inactive_file", INTO(memory_cache_bytes), 1, false },
         { CGROUP_MEMORY, true, "memory.events", "oom_kill", INTO(oom_kills), 1, true },
         { CGROUP_MEMORY, false, "memory.oom_control", "oom_kill", INTO(oom_kills), 1, true },
         { CGROUP_PIDS, true, "pids.events", "max", INTO(pids_refused), 1, true },

@@ -62,6 +62,9 @@ struct evidence {
 /* The part that does not need the command: limits, namespaces, maps, mounts, network. Done while the agent starts. */
 int evidence_read_early(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
 int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
+/* Everything, of a sandbox that goes on by itself: command_pid is a launcher, at the gate or behind it. What only it
+ * can say (sb->ready) may be older. */
+int evidence_read_again(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
 
 /* Reads the network back once more, at any time while the sandbox lives: the first difference, with its control's name,
  * in *err. */

@@ -345,11 +345,22 @@ int read_place(const struct reader *rd, struct err *err) {
         return r < 0 ? r : read_all(rd, of_place, ARRAY_SIZE(of_place), err);
 }
 
+static const read_fn of_command[] = {
+        read_status,  read_filter, read_securebits, read_landlock,    read_same_namespaces,
+        read_rlimits, read_agent,  read_oom_score,  read_descriptors,
+};
+
+int evidence_read_again(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
+        AUTO_FD int pid_fd = read_open(sb, sb->command_pid), agent_fd = read_open(sb, sb->agent_pid);
+        struct reader rd = { .plan = plan, .sb = sb, .ev = ret, .pid_fd = pid_fd, .agent_fd = agent_fd };
+        int r = pid_fd < 0 || agent_fd < 0 ? read_mismatch(err, "process", "it is gone") : read_limits(&rd, err);
+
+        if (r == 0)
+                r = read_place(&rd, err);
+        return r < 0 ? r : read_all(&rd, of_command, ARRAY_SIZE(of_command), err);
+}
+
 int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
-        static const read_fn of_command[] = {
-                read_status,  read_filter, read_securebits, read_landlock,    read_same_namespaces,
-                read_rlimits, read_agent,  read_oom_score,  read_descriptors,
-        };
         AUTO_FD int pid_fd = read_open(sb, sb->command_pid), agent_fd = read_open(sb, sb->agent_pid);
         struct reader rd = { .plan = plan, .sb = sb, .ev = ret, .pid_fd = pid_fd, .agent_fd = agent_fd };
         int r = 0;

@@ -127,6 +127,7 @@ struct plan {
         unsigned off;
         char deviations[PLAN_DEVIATIONS][160];
         size_t n_deviations;
+        char hash[HASH_TEXT]; /* "", or what plan_hash() said before; never part of it */
 };
 
 /*

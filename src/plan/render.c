@@ -259,8 +259,13 @@ int plan_json(const struct plan *p, struct json **ret, struct err *err) {
 int plan_hash(const struct plan *p, char dst[HASH_TEXT], struct err *err) {
         CLEANUP(json_freep) struct json *doc = NULL;
         AUTO_FREE char *text = NULL;
-        int r = plan_json(p, &doc, err);
+        int r;
 
+        if (p->hash[0]) {
+                (void) memmove(dst, p->hash, HASH_TEXT);
+                return 0;
+        }
+        r = plan_json(p, &doc, err);
         if (r == 0)
                 r = json_text(doc, false, &text, err);
         if (r < 0 || !text)

@@ -46,6 +46,29 @@ static void drop_fd(int *fd) {
                 (void) close(TAKE_FD(*fd));
 }
 
+static void drop_fds(struct sandbox *sb) {
+        drop_fd(&sb->root_fd);
+        drop_fd(&sb->control_fd);
+        drop_fd(&sb->gate_fd);
+        drop_fd(&sb->pair_fd);
+        drop_fd(&sb->listener_fd);
+        drop_fd(&sb->proc_fd);
+        buf_done(&sb->out);
+}
+
+void sandbox_leave(struct sandbox *sb) {
+        janitor_keep();
+        janitor_finish(sb);
+        (void) janitor_wait(sb);
+        drop_fds(sb);
+        drop_fd(&sb->agent_pidfd);
+        drop_fd(&sb->finish_fd);
+        if (sb->has_cgroup)
+                cgroup_close(&sb->cgroup);
+        sb->cgroup_host = cgroup_host_free(sb->cgroup_host);
+        slot_drop(sb, false);
+}
+
 int sandbox_end(struct sandbox *sb, struct err *err) {
         bool clean;
         int r = 0;
@@ -53,13 +76,7 @@ int sandbox_end(struct sandbox *sb, struct err *err) {
         /* Pid 1 of the namespace: with it everything inside ends, whatever signals it ignores. */
         if (sb->agent_pid > 0)
                 (void) sys_pidfd_send_signal(sb->agent_pidfd, SIGKILL);
-        drop_fd(&sb->root_fd); /* while it dies */
-        drop_fd(&sb->control_fd);
-        drop_fd(&sb->gate_fd);
-        drop_fd(&sb->pair_fd);
-        drop_fd(&sb->listener_fd);
-        drop_fd(&sb->proc_fd);
-        buf_done(&sb->out);
+        drop_fds(sb); /* while it dies */
         if (sb->agent_pid > 0)
                 (void) end_reap(sb->agent_pid);
         sb->agent_pid = 0;

@@ -119,6 +119,8 @@ int sandbox_settle(const struct sandbox *sb) {
         char byte;
         int r;
 
+        if (sb->pair_fd < 0) /* behind the gate already */
+                return 0;
         do
                 r = poll(&p, 1, READY_WAIT_MS);
         while (r < 0 && errno == EINTR);

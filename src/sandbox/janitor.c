@@ -44,6 +44,7 @@ static struct {
         uint32_t walled;    /* futex word: 0 not yet; 1: user namespaces are forbidden inside; else errno + 1 */
         uint32_t announced; /* 1: there is, or soon will be, a socket beside the slot */
         bool unwalled;      /* test hook */
+        uint32_t keep;      /* 1: the sandbox goes on, and nothing is to be removed */
         char slot[CGROUP_NAME], socket[SLOT_SOCKET];
 } job;
 
@@ -121,6 +122,8 @@ static int janitor_main(void *arg) {
         __atomic_store_n(&job.walled, 1u - (uint32_t) forbid_user_namespaces(), __ATOMIC_RELEASE);
         (void) sys_futex_wake(&job.walled);
         wait_for_end();
+        if (__atomic_load_n(&job.keep, __ATOMIC_ACQUIRE))
+                return 0;
         n = __atomic_load_n(&job.n_groups, __ATOMIC_ACQUIRE);
         for (int i = 0; (job.left = remove_all(n)) > 0 && i < JANITOR_TRIES; i++)
                 (void) SYS2(SYS_nanosleep, &pause, NULL);
@@ -149,7 +152,7 @@ int janitor_start(struct sandbox *sb, const struct child *c, struct err *err) {
         job.run_fd = sb->run_fd;
         job.slot_fd = sb->slot_fd;
         job.n_groups = job.left = 0;
-        job.walled = job.announced = 0;
+        job.walled = job.announced = job.keep = 0;
         slot_name(job.slot, sb->slot);
         pid = sys_clone_run(&args, janitor_main, NULL);
         if (pid < 0)
@@ -188,6 +191,10 @@ int janitor_walled(void) {
         for (int i = 0; (now = __atomic_load_n(&job.walled, __ATOMIC_ACQUIRE)) == 0 && i < WALL_TRIES; i++)
                 (void) sys_futex_wait(&job.walled, 0, WALL_WAIT_MS);
         return now == 0 ? -ETIMEDOUT : 1 - (int) now;
+}
+
+void janitor_keep(void) {
+        __atomic_store_n(&job.keep, 1, __ATOMIC_RELEASE);
 }
 
 void janitor_finish(struct sandbox *sb) {

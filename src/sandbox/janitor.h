@@ -14,6 +14,8 @@ int janitor_watch(const struct sandbox *sb, struct err *err);
 void janitor_announce(const char *socket_name);
 /* Waits until it has forbidden user namespaces inside; negative: why it could not. */
 int janitor_walled(void);
+/* From now on its end is not the sandbox's: it will remove nothing. */
+void janitor_keep(void);
 /* Lets it clean up, which janitor_wait() completes: 0 when everything is gone, else -EBUSY. */
 void janitor_finish(struct sandbox *sb);
 int janitor_wait(struct sandbox *sb);

@@ -27,6 +27,19 @@ bool sandbox_is_twin(void);
 /* By name ("net", "seccomp", ...); WEAKEN_NONE if unknown. */
 enum sandbox_weaken sandbox_weaken_parse(const char *name);
 
+struct sandbox;
+
+/* For a sandbox that outlives the process that makes it. */
+struct sandbox_keep {
+        const char *id;
+        int control_fd, gate_fd; /* listening sockets for the agent, and */
+        int connected_fd;        /* a connection to the second, with SO_PASSCRED */
+        int agent_fd;            /* the agent's image, sealed */
+        /* The slot is taken, and nothing made yet that could stay behind: time to write down that something will. */
+        int (*claimed)(const struct sandbox *sb, void *arg, struct err *err);
+        void *arg;
+};
+
 struct sandbox_request {
         const char *const *argv, *const *envp; /* NULL-terminated */
         const char *cwd;
@@ -37,6 +50,7 @@ struct sandbox_request {
         struct netns *net; /* taken from a pool; NULL: it is made now, if the plan has a network */
         const void *agent; /* the agent's ELF image */
         size_t agent_bytes;
+        const struct sandbox_keep *keep; /* NULL: it ends with us. Else a launcher waits at the gate, no command */
         enum sandbox_weaken weaken;
 };
 
@@ -84,6 +98,9 @@ int sandbox_wait(struct sandbox *sb, struct err *err);
 int sandbox_settle(const struct sandbox *sb);
 int sandbox_release(struct sandbox *sb, struct err *err);
 
+/* Host id of id 0 inside, of root's sandbox in that slot. */
+uint32_t sandbox_uid_base(unsigned slot);
+
 /* Host id of an id inside, as the supervisor counts. */
 uint32_t sandbox_host_uid(const struct sandbox *sb, uint32_t inside);
 
@@ -95,6 +112,13 @@ int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full);
 
 /* Kills, reaps and removes everything. Safe to call twice. The first failure is reported, the rest still done. */
 int sandbox_end(struct sandbox *sb, struct err *err);
+
+/* Lets go of a sandbox that was made to be kept: it goes on by itself. Before this, our death is its end. */
+void sandbox_leave(struct sandbox *sb);
+
+/* One more launcher, for the plan's uid, in a sandbox that goes on by itself: up to the gate, as sandbox_wait() does.
+ * Needs agent_pid, agent_pidfd, gate_fd (connected) and proc_fd of *sb. */
+int sandbox_launch(const struct plan *plan, struct sandbox *sb, struct err *err);
 
 /* Ends sandboxes whose supervisor is gone (killed with SIGKILL together with its janitor). Returns how many. */
 int sandbox_sweep(const struct sandbox *sb);

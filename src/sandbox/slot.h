@@ -5,6 +5,7 @@
 
 enum {
         SLOT_COUNT = 4096,
+        SLOT_RECORD = '{',
         SLOT_UID_FIRST = 0x70000000, /* above what adduser, systemd and container engines hand out, below 2^31 */
 };
 
@@ -14,6 +15,8 @@ int slot_claim(struct sandbox *sb, bool rootless, struct err *err);
 void slot_drop(struct sandbox *sb, bool free_it);
 /* File name of a slot in the run directory, and name of its control group. */
 void slot_name(char dst[CGROUP_NAME], unsigned slot);
+/* True for a slot whose sandbox outlives its maker: the file holds a record, a JSON object. */
+bool slot_is_kept(int fd);
 /* Name of the socket beside a slot. */
 enum { SLOT_SOCKET = CGROUP_NAME + 8 };
 void slot_socket(char dst[SLOT_SOCKET], const char *slot);

@@ -26,6 +26,7 @@
 #include "sandbox/child.h"
 #include "sandbox/disks.h"
 #include "sandbox/enter.h"
+#include "sandbox/frames.h"
 #include "sandbox/gate.h"
 #include "sandbox/idmap.h"
 #include "sandbox/janitor.h"
@@ -36,9 +37,6 @@
 
 enum {
         CHILD_STACK = 32768,
-        QUEUE_MAX = 4 * AP_FRAME_MAX,
-        /* What the agent needs to drop a command to its user, and to signal it: SETGID, SETUID, SETPCAP, KILL. */
-        AGENT_CAPS = 1 << 6 | 1 << 7 | 1 << 8 | 1 << 5,
 };
 
 static struct netns_job the_job;
@@ -61,10 +59,22 @@ static int pin(int fd, int number, int flags) {
         return r;
 }
 
-static int sockets_make(struct sandbox *sb, struct err *err) {
+/* The listening ones go to the agent; frames take the way of the gate. */
+static int sockets_keep(const struct sandbox_keep *keep, struct sandbox *sb, struct err *err) {
+        sb->gate_fd = fcntl(keep->connected_fd, F_DUPFD_CLOEXEC, 0);
+        sb->control_fd = fcntl(keep->connected_fd, F_DUPFD_CLOEXEC, 0);
+        if (sb->gate_fd < 0 || sb->control_fd < 0 || fcntl(sb->gate_fd, F_SETFL, O_NONBLOCK) < 0 ||
+            dup3(keep->control_fd, AP_FD_CONTROL, 0) < 0 || dup3(keep->gate_fd, AP_FD_GATE, 0) < 0)
+                return oops(err, "agent sockets");
+        return 0;
+}
+
+static int sockets_make(const struct sandbox_request *req, struct sandbox *sb, struct err *err) {
         static const int on = 1;
         int control[2], gate[2];
 
+        if (req->keep)
+                return sockets_keep(req->keep, sb, err);
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0 ||
             socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, gate) < 0)
                 return oops(err, "agent sockets");
@@ -82,8 +92,11 @@ static int sockets_make(struct sandbox *sb, struct err *err) {
 static int agent_make(const struct sandbox_request *req, struct err *err) {
         enum { EXEC_FLAG = 0x10 };
         unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-        int fd = memfd_create("gabion-agent", flags | EXEC_FLAG);
+        int fd;
 
+        if (req->keep)
+                return dup3(req->keep->agent_fd, CHILD_FD_AGENT, O_CLOEXEC) < 0 ? oops(err, "agent image") : 0;
+        fd = memfd_create("gabion-agent", flags | EXEC_FLAG);
         if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
                 fd = memfd_create("gabion-agent", flags);
         if (fd < 0)
@@ -213,7 +226,7 @@ static int prepare(const struct plan *plan, const struct sandbox_request *req, s
         if (r == 0 && plan->landlock_abi > 0)
                 r = root_landlock(plan, c, err);
         if (r == 0)
-                r = sockets_make(sb, err);
+                r = sockets_make(req, sb, err);
         if (r == 0)
                 r = agent_make(req, err);
         if (r == 0)
@@ -262,96 +275,6 @@ static int oom_score(const struct sandbox *sb, const struct child *c, struct err
         return r < 0 ? err_set(err, r, ERR_INTERNAL, "oom_score_adj: %s", strerror(-r)) : 0;
 }
 
-static uint32_t controls(const struct plan *plan, const struct child *c) {
-        static const struct {
-                enum sandbox_weaken weaken;
-                uint32_t bit;
-        } hooks[] = {
-                { WEAKEN_CAPS, AP_DROP_CAPS },
-                { WEAKEN_NNP, AP_NO_NEW_PRIVS },
-                { WEAKEN_SECCOMP, AP_SECCOMP | AP_SECCOMP_NOTIFY },
-                { WEAKEN_LANDLOCK, AP_LANDLOCK },
-                { WEAKEN_RLIMIT, AP_RLIMIT },
-                { WEAKEN_IDS, AP_IDS },
-                { WEAKEN_SECUREBITS, AP_SECUREBITS },
-                { WEAKEN_FDS, AP_CLOSE_FDS },
-        };
-        uint32_t all = AP_DROP_CAPS | AP_NO_NEW_PRIVS | AP_SECCOMP | AP_SECUREBITS | AP_RLIMIT | AP_IDS | AP_CLOSE_FDS |
-                       AP_SECCOMP_NOTIFY;
-
-        if (plan->landlock_abi > 0)
-                all |= AP_LANDLOCK;
-        for (size_t i = 0; i < ARRAY_SIZE(hooks); i++)
-                if (WEAK(c, hooks[i].weaken))
-                        all &= ~hooks[i].bit;
-        return all;
-}
-
-/* Test hook: one call with this first argument passes before the profile speaks. */
-static void filter_widen(struct seccomp_program *prog, uint32_t nr, uint32_t first) {
-        enum { LOAD = 0x20, JUMP_EQ = 0x15, RETURN = 0x06, AT_NR = 0, AT_FIRST = 16 };
-        static struct sys_bpf_insn wide[4096];
-        const struct sys_bpf_insn head[] = { { LOAD, 0, 0, AT_NR },
-                                             { JUMP_EQ, 0, 3, nr },
-                                             { LOAD, 0, 0, AT_FIRST },
-                                             { JUMP_EQ, 0, 1, first },
-                                             { RETURN, 0, 0, 0x7fff0000 } };
-
-        memcpy(wide, head, sizeof(head));
-        memcpy(wide + ARRAY_SIZE(head), prog->insns, prog->n * sizeof(wide[0]));
-        prog->insns = wide;
-        prog->n += ARRAY_SIZE(head);
-}
-
-/* Both frames are in the socket before the agent exists, so that it never waits for us. */
-static int frames_queue(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb,
-                        const struct child *c, struct err *err) {
-        static uint8_t frame[AP_FRAME_MAX];
-        struct wr w = wr_to(frame, sizeof(frame));
-        struct seccomp_program prog;
-        struct ap_spawn s = {
-                .flags = (req->tty ? AP_TTY : 0) | (req->no_stdin ? AP_NO_STDIN : 0),
-                .controls = controls(plan, c),
-                .uid = plan->uid,
-                .gid = plan->gid,
-                .securebits = PLAN_SECUREBITS,
-                .output_credit = req->output_credit,
-                .rows = req->rows,
-                .columns = req->columns,
-                .cwd = req->cwd,
-                .argv = (const char **) (uintptr_t) req->argv,
-                .envp = (const char **) (uintptr_t) req->envp,
-                .n_rlimits = (uint8_t) plan->n_rlimits,
-        };
-
-        seccomp_program(WEAK(c, WEAKEN_SECCOMP_OTHER) ? SECCOMP_DEBUG : plan->profile, &prog);
-        if (WEAK(c, WEAKEN_FAMILY))
-                filter_widen(&prog, SYS_socket, AF_VSOCK);
-        if (WEAK(c, WEAKEN_USERNS))
-                filter_widen(&prog, SYS_unshare, SYS_CLONE_NEWUSER);
-        s.filter = (const uint8_t *) prog.insns;
-        s.n_filter = prog.n;
-        for (size_t i = 0; i < plan->n_rlimits; i++)
-                s.rlimits[i] =
-                        (struct ap_rlimit){ plan->rlimits[i].resource, plan->rlimits[i].value, plan->rlimits[i].value };
-        if (plan->landlock_abi > 0)
-                (void) str_copy(s.probe, sizeof(s.probe), "/.gabion/probe");
-        while (s.argv[s.argc])
-                s.argc++;
-        while (s.envp[s.envc])
-                s.envc++;
-        ap_put_configure(&w, WEAK(c, WEAKEN_AGENT_CAPS) ? ~0ull >> 23 : AGENT_CAPS);
-        ap_put_spawn(&w, 1, &s);
-        if (w.bad)
-                return err_set(err, -E2BIG, ERR_INVALID, "command: arguments and environment are larger than %d KiB",
-                               AP_FRAME_MAX / 1024 - 16);
-        buf_add(&sb->out, frame, w.len);
-        if (sb->out.bad)
-                return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
-        gate_flush(sb);
-        return 0;
-}
-
 /* A machine may offer no control groups to an ordinary user: the way out is named, and never taken by itself. */
 static int groups_missing(struct err *err) {
         struct err e = *err;
@@ -360,12 +283,17 @@ static int groups_missing(struct err *err) {
 }
 
 /* The place of the sandbox, and the process that cleans up after it: before anything is made that could stay. */
-static int claim(const struct plan *plan, struct sandbox *sb, struct child *c, struct err *err) {
+static int claim(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct child *c,
+                 struct err *err) {
         int r = slot_claim(sb, enter_is_rootless(), err);
 
+        if (r == 0 && req->keep) {
+                (void) str_copy(sb->id, sizeof(sb->id), req->keep->id);
+                r = req->keep->claimed(sb, req->keep->arg, err);
+        }
         if (r < 0)
                 return r;
-        sb->uid_base = enter_is_rootless() ? 1 : SLOT_UID_FIRST + sb->slot * PLAN_IDS;
+        sb->uid_base = enter_is_rootless() ? 1 : sandbox_uid_base(sb->slot);
         c->user = sandbox_host_uid(sb, plan->uid);
         return janitor_start(sb, c, err);
 }
@@ -399,7 +327,7 @@ static int build(const struct plan *plan, const struct sandbox_request *req, str
         int r = late ? 0 : child_clone(sb, c, err);
 
         if (r == 0)
-                r = claim(plan, sb, c, err);
+                r = claim(plan, req, sb, c, err);
         if (r == 0 && late)
                 r = groups_find(sb, req->counted, err);
         if (r == 0 && late)
@@ -413,7 +341,7 @@ static int build(const struct plan *plan, const struct sandbox_request *req, str
         if (r == 0)
                 r = oom_score(sb, c, err); /* inherited by the command, which the frames bring to life */
         if (r == 0)
-                r = frames_queue(plan, req, sb, c, err);
+                r = frames_queue(plan, req, sb, c, true, err);
         return r < 0 ? r : network_up(sb, c, err);
 }
 
@@ -425,7 +353,7 @@ int sandbox_start(const struct plan *plan, const struct sandbox_request *req, st
         sb->run_fd = sb->slot_fd = sb->finish_fd = sb->agent_pidfd = sb->control_fd = sb->gate_fd = sb->pair_fd = -1;
         sb->listener_fd = sb->root_fd = sb->proc_fd = -1;
         sb->cgroup.v2_fd = -1;
-        sb->out = BUF_INIT(QUEUE_MAX);
+        sb->out = BUF_INIT(FRAMES_MAX);
         *c = (struct child){ .plan = plan, .weaken = req->weaken, .userns_fd = -1, .root_fd = -1, .pool_fd = -1 };
         netns_none(&sb->net);
         sb->weaken = req->weaken;

@@ -9,7 +9,8 @@ from harness import GABION, ROOT
 
 def test_the_benchmark_runs_and_prints_json():
     few = {"GABION": GABION, "BENCH_ROUNDS": "3", "BENCH_DROP": "1", "BENCH_REQUESTS": "5", "BENCH_TURNS": "1",
-           "BENCH_EGRESS_ROUNDS": "1", "BENCH_CONNECTS": "20", "BENCH_SECONDS": "0.05", "BENCH_EVENTS": "2000"}
+           "BENCH_EGRESS_ROUNDS": "1", "BENCH_CONNECTS": "20", "BENCH_SECONDS": "0.05", "BENCH_EVENTS": "2000",
+           "BENCH_BOXES": "10"}
     done = subprocess.run([ROOT / "bench/run"], env={**os.environ, **few}, capture_output=True, text=True, timeout=120,
                           check=False)
     assert done.returncode == 0, done.stderr
@@ -31,6 +32,9 @@ def test_the_benchmark_runs_and_prints_json():
     assert 0 < memory["peak_kib"] <= memory["at_most_kib"] == 400
     assert "cold start of /bin/true" in done.stderr
     assert report["neighbour"]["requests"] == 5 and report["neighbour"]["beside_p95_ms"] > 0
+    lives = report["warden"]
+    assert lives["idle"]["sandboxes"] == 10 and lives["idle"]["idle_cpu_us"] == 0
+    assert all(lives[k]["p50_ms"] > 0 for k in ("claim", "claim_and_output", "cold_create", "exec", "posix_spawn"))
     egress = report["egress"]
     assert {"direct", "egress", "tinyproxy", "squid"} == set(egress["results"]) | set(egress["left_out"])
     assert {"direct", "egress"} <= set(egress["results"])

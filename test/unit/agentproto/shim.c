@@ -62,6 +62,7 @@ static _Noreturn void become_agent(int control, int gate, int landlock) {
         int high[3] = { fcntl(control, F_DUPFD, HIGH), fcntl(gate, F_DUPFD, HIGH),
                         landlock < 0 ? open("/dev/null", O_RDONLY) : fcntl(landlock, F_DUPFD, HIGH) };
 
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* it would outlive a test that crashes */
         for (int i = 0; i < 3; i++)
                 if (dup2(high[i], AP_FD_CONTROL + i) < 0)
                         _exit(98);

@@ -1,0 +1,384 @@
+/*
+ * maker.c - making a sandbox: an order waits its turn, then a child process builds it with the library of `gabion run`,
+ * reads everything back, and leaves. The sandbox goes on by itself.
+ *
+ * The record is written as soon as the slot is taken, before anything is made, and completed when all was read back. A
+ * maker that dies before it has reported takes its half-built sandbox with it (janitor); one that dies with the warden
+ * does the same; and what both leave behind is found by its record.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/own.h"
+#include "base/rd.h"
+#include "base/str.h"
+#include "base/wr.h"
+#include "evidence/evidence.h"
+#include "json/json.h"
+#include "sandbox/sandbox.h"
+#include "state.h"
+
+enum { BACKLOG = 64, ANSWER_MS = 5000, PLANS = 16 };
+
+/* --- in the child --- */
+
+static int oops(struct err *err, const char *what) {
+        return err_set(err, -errno, ERR_INTERNAL, "%s: %s", what, strerror(errno));
+}
+
+static struct sockaddr_un address(const char *id, bool gate) {
+        struct sockaddr_un a = { .sun_family = AF_UNIX };
+
+        box_socket(id, gate, a.sun_path);
+        return a;
+}
+
+static int listen_at(const char *id, bool gate, uid_t owner, struct err *err) {
+        struct sockaddr_un a = address(id, gate);
+        AUTO_FD int fd = socket(AF_UNIX, (gate ? SOCK_SEQPACKET : SOCK_STREAM) | SOCK_CLOEXEC, 0);
+
+        (void) unlink(a.sun_path);
+        /* umask is 077: nobody but root can connect before the socket is given away. */
+        if (fd < 0 || bind(fd, (struct sockaddr *) &a, sizeof(a)) < 0 || listen(fd, BACKLOG) < 0 ||
+            (!gate && chown(a.sun_path, owner, (gid_t) -1) < 0))
+                return oops(err, "agent sockets");
+        return TAKE_FD(fd);
+}
+
+int maker_connect_gate(const char *id, struct err *err) {
+        static const int on = 1;
+        struct sockaddr_un a = address(id, true);
+        AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
+            connect(fd, (struct sockaddr *) &a, sizeof(a)) < 0)
+                return oops(err, "gate of the sandbox");
+        return TAKE_FD(fd);
+}
+
+struct vars {
+        const char *vec[AP_ARGS_MAX + 1];
+        uint16_t n;
+};
+
+static void add_var(void *arg, const char *var) {
+        struct vars *v = arg;
+
+        v->vec[v->n++] = var;
+}
+
+int maker_env(int gate_fd, const char *env, size_t n_env, struct err *err) {
+        static uint8_t frame[AP_ENV_MAX];
+        static struct vars v;
+        struct wr w = wr_to(frame, sizeof(frame));
+        struct pollfd p = { gate_fd, POLLIN, 0 };
+        struct ap_head head;
+        ssize_t n;
+
+        v.n = 0;
+        (void) wp_env_each(env, n_env, add_var, &v); /* checked when it came */
+        ap_put_env(&w, v.vec, v.n);
+        if (w.bad)
+                return err_set(err, -E2BIG, ERR_INVALID, "variables: more than %d KiB", AP_ENV_MAX / 1024);
+        if (send(gate_fd, frame, w.len, MSG_NOSIGNAL) != (ssize_t) w.len || poll(&p, 1, ANSWER_MS) != 1)
+                return oops(err, "variables of the sandbox");
+        n = recv(gate_fd, frame, sizeof(frame), MSG_DONTWAIT);
+        if (n <= 0 || ap_frame(frame, (size_t) n, &head) != 1 || head.type != AP_DONE)
+                return err_set(err, -EPROTO, ERR_PEER, "variables of the sandbox: the agent did not take them");
+        return 0;
+}
+
+int maker_statement(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, struct record *into,
+                    struct err *err) {
+        CLEANUP(json_freep) struct json *doc = NULL;
+        int r = policy_canonical(plan->policy, &into->policy, err);
+
+        if (r == 0)
+                r = evidence_json(plan, sb, ev, &doc, err);
+        if (r == 0)
+                r = json_text(doc, false, &into->evidence, err);
+        if (r < 0)
+                return r;
+        hash_text(into->policy_hash, into->policy, strlen(into->policy));
+        hash_text(into->evidence_hash, into->evidence, strlen(into->evidence));
+        into->memory_limit = plan->policy->limits.memory_bytes;
+        into->disk_limit = plan->tmpfs_bytes;
+        return 0;
+}
+
+/* The hash of a plan takes longest of all, and most plans are alike: the last ones are remembered. */
+static int plan_known(struct plan *plan, struct err *err) {
+        static struct { char policy[HASH_TEXT], hostname[PLAN_HOSTNAME], plan[HASH_TEXT]; } seen[PLANS];
+        static size_t next;
+        char policy[HASH_TEXT];
+        int r = policy_hash(plan->policy, policy, err);
+
+        for (size_t i = 0; r == 0 && i < PLANS; i++)
+                if (str_eq(seen[i].policy, policy) && str_eq(seen[i].hostname, plan->hostname)) {
+                        memcpy(plan->hash, seen[i].plan, sizeof(plan->hash));
+                        return 0;
+                }
+        if (r == 0)
+                r = plan_hash(plan, plan->hash, err);
+        if (r < 0)
+                return r;
+        memcpy(seen[next].policy, policy, sizeof(policy));
+        memcpy(seen[next].hostname, plan->hostname, sizeof(seen[next].hostname));
+        memcpy(seen[next].plan, plan->hash, sizeof(plan->hash));
+        next = (next + 1) % PLANS;
+        return 0;
+}
+
+int maker_plan(const struct policy *policy, const char *hostname, struct plan *ret, struct err *err) {
+        const struct plan_request req = { .hostname = hostname[0] ? hostname : NULL };
+        int r = plan_compile(policy, &req, &warden.facts, ret, err);
+
+        return r < 0 ? r : plan_known(ret, err);
+}
+
+static int on_claimed(const struct sandbox *sb, void *arg, struct err *err) {
+        struct record *rec = arg;
+
+        rec->slot = sb->slot;
+        return record_write(sb->slot_fd, rec, err);
+}
+
+struct making {
+        const struct order *o;
+        struct sandbox sb;
+        struct evidence ev;
+        struct record rec;
+        struct sandbox_keep keep;
+};
+
+static struct plan plan; /* of what is made next; compiled before the fork, so that the hash is remembered */
+
+/* Everything up to a launcher behind the gate. Here a network namespace from the pool will be given to the request. */
+static int make(struct making *m, struct err *err) {
+        static const char *const argv[] = { "launcher", NULL };
+        const struct box *b = m->o->box;
+        const struct sandbox_request req = {
+                .argv = argv, .envp = argv + 1, .cwd = "/", .counted = true, .keep = &m->keep
+        };
+        int r;
+
+        m->keep.control_fd = r = listen_at(b->id, false, b->uid, err);
+        if (r >= 0)
+                m->keep.gate_fd = r = listen_at(b->id, true, 0, err);
+        if (r >= 0)
+                m->keep.connected_fd = r = maker_connect_gate(b->id, err);
+        if (r >= 0)
+                r = sandbox_start(&plan, &req, &m->sb, err);
+        if (r == 0)
+                r = evidence_read_early(&plan, &m->sb, &m->ev, err);
+        if (r == 0)
+                r = sandbox_wait(&m->sb, err);
+        if (r == 0)
+                r = evidence_read(&plan, &m->sb, &m->ev, err);
+        if (r == 0)
+                r = maker_env(m->keep.connected_fd, m->o->env, m->o->n_env, err);
+        return r < 0 ? r : sandbox_release(&m->sb, err);
+}
+
+static int finish(struct making *m, struct err *err) {
+        /* For a pool everything is read and written down again when it is claimed. */
+        int r = m->o->box->shape ? 0 : maker_statement(&plan, &m->sb, &m->ev, &m->rec, err);
+
+        m->rec.disk_limit = plan.tmpfs_bytes;
+        m->rec.state = m->o->box->shape ? WP_POOLED : WP_RUNNING;
+        m->rec.pid = (uint32_t) m->sb.agent_pid;
+        m->rec.start = record_start_time(m->sb.agent_pid);
+        m->rec.offset = (uint64_t) -m->sb.time_offset_s;
+        return r < 0 ? r : record_write(m->sb.slot_fd, &m->rec, err);
+}
+
+static int report(const struct making *m) {
+        uint8_t space[IPC_MAX];
+        struct wr w = wr_to(space, sizeof(space));
+        const int fds[2] = { m->sb.agent_pidfd, m->sb.listener_fd };
+
+        wr_u8(&w, 1);
+        wr_u32(&w, m->rec.slot);
+        wr_u32(&w, m->rec.pid);
+        wr_u64(&w, m->rec.start);
+        wr_u64(&w, m->rec.memory_limit);
+        wr_u64(&w, m->rec.disk_limit);
+        wr_str(&w, m->rec.policy_hash);
+        wr_str(&w, m->rec.evidence_hash);
+        wr_u32(&w, (uint32_t) m->sb.command_pid);
+        wr_u64(&w, m->rec.offset);
+        ap_put_ready(&w, &m->sb.ready);
+        return job_report(&w, fds, m->sb.listener_fd >= 0 ? 2 : 1);
+}
+
+static void maker_run(const void *arg) {
+        static struct making m; /* large */
+        struct err e = { 0 }, end = { 0 };
+        const struct box *b;
+        char path[WP_PATH];
+
+        m.o = arg;
+        b = m.o->box;
+        warden.proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC); /* ours was closed */
+        record_from(&m.rec, b);
+        m.rec.state = WP_MAKING;
+        m.keep =
+                (struct sandbox_keep){ .id = b->id, .agent_fd = WARDEN_FD_IMAGE, .claimed = on_claimed, .arg = &m.rec };
+        if (make(&m, &e) == 0 && finish(&m, &e) == 0 && report(&m) == 0) {
+                sandbox_leave(&m.sb);
+                _exit(0);
+        }
+        (void) sandbox_end(&m.sb, &end);
+        for (int gate = 0; gate < 2; gate++) {
+                box_socket(b->id, gate, path);
+                (void) unlink(path);
+        }
+        job_failed(&e);
+}
+
+/* --- in the warden --- */
+
+void order_free(struct order *o) {
+        if (!o)
+                return;
+        free(o->policy);
+        if (o->env)
+                explicit_bzero(o->env, o->n_env);
+        free(o->env);
+        free(o);
+}
+
+/* Takes what the maker said into the box. */
+static int take(struct box *b, struct ipc_msg *m, struct rd *body, struct err *err) {
+        struct facts *f = b->shape ? calloc(1, sizeof(*f)) : NULL;
+        struct facts unused;
+        bool ok;
+
+        b->slot = rd_u32(body);
+        b->pid = (pid_t) rd_u32(body);
+        b->start = rd_u64(body);
+        b->memory_limit = rd_u64(body);
+        b->disk_limit = rd_u64(body);
+        rd_str(body, b->policy, sizeof(b->policy));
+        rd_str(body, b->evidence, sizeof(b->evidence));
+        b->facts = f;
+        f = f ? f : &unused;
+        f->launcher = (pid_t) rd_u32(body);
+        b->offset = rd_u64(body);
+        ok = !body->bad && ap_get_ready(body->p, body->left, &f->ready) == 0 && m->n_fds > 0 && (!b->shape || b->facts);
+        if (!ok)
+                return err_set(err, -EBADMSG, ERR_INTERNAL, "sandbox %s: its maker spoke nonsense", b->id);
+        return box_started(b, TAKE_FD(m->fds[0]), m->n_fds > 1 ? TAKE_FD(m->fds[1]) : -1, err);
+}
+
+static void answer(const struct order *o, const struct box *b) {
+        uint8_t space[IPC_MAX];
+        struct wr w = wr_to(space, sizeof(space));
+        struct wp_created c = { .slot = b->slot, .pid = (uint32_t) b->pid };
+
+        c.took_us = (clock_mono_ns() - o->asked_ns) / 1000;
+        box_socket(b->id, false, c.socket);
+        memcpy(c.policy, b->policy, sizeof(c.policy));
+        memcpy(c.evidence, b->evidence, sizeof(c.evidence));
+        wp_put_created(&w, &c);
+        client_reply(o->asker, &w, NULL);
+}
+
+static void on_made(struct job *j, struct ipc_msg *m) {
+        struct order *o = j->order;
+        struct box *b = o->box;
+        struct err e = { 0 };
+        struct rd body;
+        int r = job_result(m, &body, &e);
+
+        if (r == 0)
+                r = take(b, m, &body, &e);
+        if (r < 0) {
+                client_reply(o->asker, NULL, &e);
+                if (b->kill)
+                        client_reply(b->killer, NULL, &(struct err){ -ENOENT, ERR_NOT_FOUND, "it was never made" });
+                if (b->shape)
+                        warden_log("pool: %s", e.msg);
+                pool_failed(b);
+                if (b->end.fd < 0)
+                        box_free(b);
+        } else {
+                b->state = WP_RUNNING;
+                if (b->shape)
+                        pool_made(b);
+                else
+                        answer(o, b);
+                if (b->kill)
+                        box_kill(b, b->killer);
+        }
+        order_free(o);
+}
+
+static int start(struct order *o, struct err *err) {
+        struct job *j;
+        int r = maker_plan(o->policy, o->box->hostname, &plan, err);
+
+        if (r < 0)
+                return r;
+        j = job_start(maker_run, o, true, err);
+        if (!j)
+                return err->code;
+        j->done = on_made;
+        j->order = o;
+        return 0;
+}
+
+int maker_order(struct order *o, struct err *err) {
+        struct box *b = o->box;
+
+        if (warden.n_orders >= WARDEN_QUEUE) {
+                box_free(b);
+                order_free(o);
+                return err_set(err, -EAGAIN, ERR_BUSY, "more than %d sandboxes are waiting to be made", WARDEN_QUEUE);
+        }
+        b->state = WP_MAKING;
+        b->profile = (enum seccomp_profile) o->policy->syscalls;
+        /* What somebody waits for comes before what is made in advance. */
+        if (b->shape || TAILQ_EMPTY(&warden.orders)) {
+                TAILQ_INSERT_TAIL(&warden.orders, o, link);
+        } else {
+                struct order *q;
+
+                TAILQ_FOREACH(q, &warden.orders, link) {
+                        if (q->box->shape)
+                                break;
+                }
+                if (q)
+                        TAILQ_INSERT_BEFORE(q, o, link);
+                else
+                        TAILQ_INSERT_TAIL(&warden.orders, o, link);
+        }
+        warden.n_orders++;
+        return 0;
+}
+
+void maker_next(void) {
+        while (warden.n_makers < WARDEN_MAKERS && !TAILQ_EMPTY(&warden.orders)) {
+                struct order *o = TAILQ_FIRST(&warden.orders);
+                struct err e = { 0 };
+
+                TAILQ_REMOVE(&warden.orders, o, link);
+                warden.n_orders--;
+                if (start(o, &e) == 0)
+                        continue;
+                client_reply(o->asker, NULL, &e);
+                pool_failed(o->box);
+                box_free(o->box);
+                order_free(o);
+        }
+}

@@ -1,0 +1,374 @@
+/*
+ * pool.c - sandboxes made before they are asked for. All that share a shape (a policy but for what can be changed
+ * afterwards) are alike. A claim gives one its name, limits, variables and owner, reads everything back as a cold start
+ * does, and takes it out for good: it is used once, and one that fails on the way is ended.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "base/sys.h"
+#include "evidence/evidence.h"
+#include "sandbox/sandbox.h"
+#include "state.h"
+
+/* Memory, processor, processes, time and output are set when it is claimed, and so is the name of the policy. */
+static int shape_hash(const struct policy *p, char dst[HASH_TEXT], struct err *err) {
+        static struct policy plain, std;
+
+        policy_default(&std);
+        plain = *p;
+        (void) str_copy(plain.name, sizeof(plain.name), std.name);
+        plain.limits.memory_bytes = std.limits.memory_bytes;
+        plain.limits.cpu_milli = std.limits.cpu_milli;
+        plain.limits.pids = std.limits.pids;
+        plain.limits.time_ms = std.limits.time_ms;
+        plain.limits.output_bytes = std.limits.output_bytes;
+        return policy_hash(&plain, dst, err);
+}
+
+static struct shape *shape_find(const char *hash) {
+        struct shape *s;
+
+        TAILQ_FOREACH(s, &warden.shapes, link) {
+                if (str_eq(s->hash, hash))
+                        return s;
+        }
+        return NULL;
+}
+
+/* Ends what is ready beyond what is wanted; frees a shape that nobody wants and nobody is in. */
+static void trim(struct shape *s) {
+        struct box *b, *next;
+
+        for (b = TAILQ_FIRST(&warden.boxes); b && s->ready > s->wanted; b = next) {
+                next = TAILQ_NEXT(b, link);
+                if (b->shape == s && b->state == WP_POOLED) {
+                        s->ready--;
+                        box_kill(b, (struct asker){ 0 });
+                }
+        }
+        if (s->wanted > 0)
+                return;
+        TAILQ_FOREACH(b, &warden.boxes, link) {
+                if (b->shape == s)
+                        return;
+        }
+        TAILQ_REMOVE(&warden.shapes, s, link);
+        warden.n_shapes--;
+        free(s->policy);
+        free(s);
+}
+
+int pool_set(const struct policy *p, uint32_t wanted, struct err *err) {
+        char hash[HASH_TEXT];
+        struct shape *s;
+        int r = shape_hash(p, hash, err);
+
+        if (r < 0)
+                return r;
+        s = shape_find(hash);
+        if (!s && wanted == 0)
+                return 0;
+        if (!s && warden.n_shapes == WARDEN_SHAPES)
+                return err_set(err, -EBUSY, ERR_LIMIT, "more than %d pools", WARDEN_SHAPES);
+        if (!s) {
+                s = calloc(1, sizeof(*s));
+                if (s)
+                        s->policy = malloc(sizeof(*s->policy));
+                if (!s || !s->policy) {
+                        free(s);
+                        return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+                }
+                *s->policy = *p;
+                memcpy(s->hash, hash, sizeof(s->hash));
+                TAILQ_INSERT_TAIL(&warden.shapes, s, link);
+                warden.n_shapes++;
+        }
+        s->wanted = wanted;
+        trim(s);
+        return 0;
+}
+
+static int order_one(struct shape *s, struct err *err) {
+        char id[ID_TEXT];
+        struct order *o = calloc(1, sizeof(*o));
+        int r = id_new(id);
+
+        if (o)
+                o->policy = malloc(sizeof(*o->policy));
+        if (!o || !o->policy || r < 0) {
+                order_free(o);
+                return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+        }
+        *o->policy = *s->policy;
+        o->box = box_new(id, "pool", err);
+        if (!o->box) {
+                order_free(o);
+                return err->code;
+        }
+        o->box->shape = s;
+        o->box->created_ms = clock_real_ms();
+        s->making++;
+        r = maker_order(o, err);
+        if (r < 0)
+                s->making--;
+        return r;
+}
+
+int pool_fill(void) {
+        uint64_t now = clock_mono_ns();
+        struct shape *s;
+        int wait_ms = -1;
+
+        TAILQ_FOREACH(s, &warden.shapes, link) {
+                struct err e;
+
+                /* A few at a time: the queue belongs to those who wait. */
+                while (s->ready + s->making < s->wanted && s->making < WARDEN_MAKERS && now >= s->not_before_ns)
+                        if (order_one(s, &e) < 0)
+                                s->not_before_ns = now + WARDEN_BACKOFF_MS * 1000000ull;
+                if (s->ready + s->making < s->wanted && now < s->not_before_ns) {
+                        int ms = (int) ((s->not_before_ns - now) / 1000000) + 1;
+
+                        wait_ms = wait_ms < 0 || ms < wait_ms ? ms : wait_ms;
+                }
+        }
+        return wait_ms;
+}
+
+void pool_made(struct box *b) {
+        b->state = WP_POOLED;
+        b->shape->making--;
+        b->shape->ready++;
+        trim(b->shape);
+}
+
+void pool_failed(struct box *b) {
+        if (!b->shape)
+                return;
+        b->shape->making--;
+        b->shape->not_before_ns = clock_mono_ns() + WARDEN_BACKOFF_MS * 1000000ull;
+}
+
+void pool_leave(struct box *b) {
+        struct shape *s = b->shape;
+
+        free(b->facts);
+        b->facts = NULL;
+        b->shape = NULL;
+        if (s && b->state == WP_POOLED)
+                s->ready--;
+        if (s)
+                trim(s);
+}
+
+/* --- the claim --- */
+
+/* Goes into the sandbox's namespace of a kind, does one thing and comes back. */
+static int visit(const struct box *b, unsigned kind, int home_fd, int (*fn)(const void *arg), const void *arg) {
+        int r = sys_setns(b->end.fd, kind);
+
+        if (r < 0)
+                return r;
+        r = fn(arg);
+        if (sys_setns(home_fd, kind) < 0)
+                abort(); /* a warden in the wrong namespace must do nothing more */
+        return r;
+}
+
+static int name_set(const void *arg) {
+        const char *name = arg;
+        char now[PLAN_HOSTNAME + 1] = "";
+
+        if (sethostname(name, strlen(name)) < 0 || gethostname(now, sizeof(now) - 1) < 0)
+                return -errno;
+        return str_eq(now, name) ? 0 : -EBADE;
+}
+
+/* A copy of its root that can be written: the one inside is read-only, by mount. */
+static int root_copy(const void *arg) {
+        const struct sys_mount_attr attr = { .attr_clr = SYS_MOUNT_RDONLY };
+        AUTO_FD int fd = sys_open_tree(AT_FDCWD, "/", SYS_OPEN_TREE_CLONE | O_CLOEXEC);
+        int r = fd < 0 ? fd : sys_mount_setattr(fd, "", SYS_AT_EMPTY_PATH, &attr);
+
+        (void) arg;
+        return r < 0 ? r : TAKE_FD(fd);
+}
+
+static int file_set(int root_fd, const char *path, const char *text) {
+        AUTO_FD int fd = sys_openat2(root_fd, path, O_WRONLY | O_TRUNC | O_CLOEXEC, 0,
+                                     SYS_RESOLVE_BENEATH | SYS_RESOLVE_NO_SYMLINKS | SYS_RESOLVE_NO_MAGICLINKS);
+
+        return fd < 0 ? fd : fd_write_all(fd, text, strlen(text));
+}
+
+static int disk_set(int root_fd, const struct plan *plan) {
+        AUTO_FD int fs = sys_fspick(root_fd, "");
+        char size[24], inodes[24];
+        int r = fs;
+
+        (void) snprintf(size, sizeof(size), "%llu", (unsigned long long) plan->tmpfs_bytes);
+        (void) snprintf(inodes, sizeof(inodes), "%llu", (unsigned long long) plan->tmpfs_inodes);
+        if (r >= 0)
+                r = sys_fsconfig(fs, SYS_FSCONFIG_STRING, "size", size);
+        if (r >= 0)
+                r = sys_fsconfig(fs, SYS_FSCONFIG_STRING, "nr_inodes", inodes);
+        return r < 0 ? r : sys_fsconfig(fs, SYS_FSCONFIG_RECONFIGURE, NULL, NULL);
+}
+
+/* What the place is to be: name, files about it, size. */
+static int place_set(const struct box *b, const struct plan *plan, struct err *err) {
+        bool named = !str_eq(plan->hostname, b->hostname[0] ? b->hostname : "gabion");
+        bool sized = b->disk_limit != plan->tmpfs_bytes;
+        AUTO_FD int root = -1;
+        int r = named ? visit(b, SYS_CLONE_NEWUTS, warden.uts_fd, name_set, plan->hostname) : 0;
+
+        if (r == 0 && (named || sized))
+                root = r = visit(b, SYS_CLONE_NEWNS, warden.mnt_fd, root_copy, NULL);
+        if (r >= 0 && named)
+                r = file_set(root, "etc/hostname", plan->etc_hostname);
+        if (r >= 0 && named)
+                r = file_set(root, "etc/hosts", plan->etc_hosts);
+        if (r >= 0 && sized)
+                r = disk_set(root, plan);
+        return r < 0 ? err_set(err, r, ERR_INTERNAL, "claim: name and size: %s", strerror(-r)) : 0;
+}
+
+static int limits_set(const struct box *b, const struct plan *plan, struct sandbox *sb, struct err *err) {
+        const struct policy_limits *l = &plan->policy->limits;
+        int r = box_groups(b, &sb->cgroup, err);
+
+        if (r < 0)
+                return r;
+        sb->has_cgroup = true;
+        /* Those of disks are part of the shape, and stay as they are. */
+        sb->cgroup_limits =
+                (struct cgroup_limits){ .memory_bytes = l->memory_bytes, .cpu_milli = l->cpu_milli, .pids = l->pids };
+        return cgroup_limit(&sb->cgroup, &sb->cgroup_limits, err);
+}
+
+static int env_set(const struct box *b, const struct order *o, struct err *err) {
+        AUTO_FD int fd = -1;
+
+        if (o->n_env == 0) /* it has none yet */
+                return 0;
+        fd = maker_connect_gate(b->id, err);
+        return fd < 0 ? fd : maker_env(fd, o->env, o->n_env, err);
+}
+
+static int sockets_move(const struct box *b, const char *id, uid_t uid, struct err *err) {
+        char from[WP_PATH], to[WP_PATH];
+
+        for (int gate = 0; gate < 2; gate++) {
+                box_socket(b->id, gate, from);
+                box_socket(id, gate, to);
+                if ((!gate && chown(from, uid, (gid_t) -1) < 0) || rename(from, to) < 0)
+                        return err_set(err, -errno, ERR_INTERNAL, "claim: sockets: %s", strerror(errno));
+        }
+        return 0;
+}
+
+/* Reads everything back and writes it down under its new name. */
+static int settle(struct box *b, const struct plan *plan, struct sandbox *sb, struct err *err) {
+        static struct evidence ev;
+        CLEANUP(record_done) struct record rec;
+        AUTO_FD int fd = record_open(b->slot, O_RDWR);
+        int r = fd < 0 ? err_set(err, fd, ERR_INTERNAL, "claim: record: %s", strerror(-fd))
+                       : evidence_read_again(plan, sb, &ev, err);
+
+        record_from(&rec, b);
+        if (r == 0)
+                r = maker_statement(plan, sb, &ev, &rec, err);
+        if (r < 0)
+                return r;
+        memcpy(b->policy, rec.policy_hash, sizeof(b->policy));
+        memcpy(b->evidence, rec.evidence_hash, sizeof(b->evidence));
+        b->memory_limit = rec.memory_limit;
+        b->disk_limit = rec.disk_limit;
+        return record_write(fd, &rec, err);
+}
+
+static int become(struct box *b, const struct wp_create *c, const struct order *o, uid_t uid, struct err *err) {
+        static struct plan plan;
+        static struct sandbox sb;
+        int r = maker_plan(o->policy, c->hostname, &plan, err);
+
+        sb = (struct sandbox){ .slot = b->slot,
+                               .agent_pid = b->pid,
+                               .agent_pidfd = b->end.fd,
+                               .proc_fd = warden.proc_fd,
+                               .pair_fd = -1,
+                               .root_fd = -1,
+                               .command_pid = b->facts->launcher,
+                               .time_offset_s = -(int64_t) b->offset,
+                               .ready = b->facts->ready };
+        sb.uid_base = sandbox_uid_base(b->slot);
+        memcpy(sb.id, c->id, sizeof(sb.id));
+        if (r == 0)
+                r = place_set(b, &plan, err);
+        if (r == 0)
+                r = limits_set(b, &plan, &sb, err);
+        if (r == 0)
+                r = env_set(b, o, err);
+        if (r == 0)
+                r = sockets_move(b, c->id, uid, err);
+        if (r == 0) {
+                char path[32];
+
+                memcpy(b->id, c->id, sizeof(b->id));
+                memcpy(b->tenant, c->tenant, sizeof(b->tenant));
+                memcpy(b->hostname, c->hostname, sizeof(b->hostname));
+                b->uid = uid;
+                b->created_ms = clock_real_ms();
+                (void) snprintf(path, sizeof(path), "%d/root", (int) b->pid);
+                sb.root_fd = openat(warden.proc_fd, path, O_PATH | O_CLOEXEC);
+                r = settle(b, &plan, &sb, err);
+        }
+        own_closep(&sb.root_fd);
+        if (sb.has_cgroup)
+                cgroup_close(&sb.cgroup);
+        return r;
+}
+
+int pool_claim(const struct wp_create *c, const struct order *o, uid_t uid, struct box **ret, struct err *err) {
+        char hash[HASH_TEXT];
+        struct shape *s;
+        struct box *b;
+        int r = shape_hash(o->policy, hash, err);
+
+        if (r < 0)
+                return r;
+        s = shape_find(hash);
+        if (!s || s->ready == 0)
+                return err_set(err, -EAGAIN, ERR_BUSY, "no ready sandbox of this kind");
+        TAILQ_FOREACH(b, &warden.boxes, link) {
+                if (b->shape == s && b->state == WP_POOLED)
+                        break;
+        }
+        if (!b)
+                return err_set(err, -EAGAIN, ERR_BUSY, "no ready sandbox of this kind");
+        r = become(b, c, o, uid, err);
+        if (r < 0) {
+                warden_log("pool: a claim failed, and its sandbox is ended: %s", err->msg);
+                s->ready--;
+                box_kill(b, (struct asker){ 0 });
+                return r;
+        }
+        pool_leave(b);
+        b->state = WP_RUNNING;
+        /* Whoever claimed it has something to run now: the next is made a little later, if there are others. */
+        if (s->ready > 0 && clock_mono_ns() > s->not_before_ns)
+                s->not_before_ns = clock_mono_ns() + WARDEN_LATER_MS * 1000000ull;
+        *ret = b;
+        return 0;
+}
