@@ -19,6 +19,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "daemon/admit.h"
+#include "daemon/bound.h"
 #include "daemon/events.h"
 #include "daemon/metrics.h"
 #include "daemon/query.h"
@@ -42,15 +43,16 @@ static void arm_end(struct box *b) {
 static void on_timer(int fd, short what, void *arg);
 
 static void box_free(struct box *b) {
+        bound_close(b);
         if (b->timer)
                 event_free(b->timer);
+        free(b->env);
+        free(b->env_text);
         free(b);
 }
 
 static int box_new(struct daemon *d, const struct store_sandbox *row, const char *socket, struct box **ret) {
-        CLEANUP(json_freep) struct json *network = NULL;
         struct box *b = calloc(1, sizeof(*b));
-        struct err err;
 
         if (!b)
                 return -ENOMEM;
@@ -67,8 +69,7 @@ static int box_new(struct daemon *d, const struct store_sandbox *row, const char
         (void) str_copy(b->tenant, sizeof(b->tenant), row->tenant);
         (void) str_copy(b->name, sizeof(b->name), row->name);
         (void) str_copy(b->template, sizeof(b->template), row->template);
-        if (row->network && json_parse("network", row->network, strlen(row->network), &network, &err) == 0)
-                b->private_ports = !json_get_bool(network, "allowPublicTraffic", true);
+        bound_open(b, row->network);
         *ret = b;
         return 0;
 }
@@ -116,6 +117,31 @@ struct box *box_find(const struct daemon *d, const char *tenant, const char *id_
                 store_sandbox_done(&row);
         }
         return b && !b->ending && (!tenant || str_eq(b->tenant, tenant)) ? b : NULL;
+}
+
+void box_set_env(struct box *b, char *text, size_t n) {
+        const char **list = calloc(n + 1, sizeof(*list)), *at = text;
+
+        for (size_t i = 0; list && i < n; i++, at += strlen(at) + 1)
+                list[i] = at;
+        if (!list) { /* commands have them; only the list of them stays empty */
+                free(text);
+                return;
+        }
+        b->env_text = text;
+        b->env = list;
+        b->target.env = list;
+}
+
+void box_look(struct box *b, const struct wp_usage *u) {
+        uint64_t now = clock_real_ms(), since = b->looked.ms ? b->looked.ms : b->created_ms;
+        uint64_t used = u->cpu_us > b->looked.cpu_us ? u->cpu_us - b->looked.cpu_us : 0;
+
+        b->looked.cpu_pct = now > since ? (double) used / 10 / (double) (now - since) : 0;
+        b->looked.ms = now;
+        b->looked.cpu_us = u->cpu_us;
+        b->looked.memory_bytes = u->memory_bytes;
+        b->looked.cache_bytes = u->memory_cache_bytes;
 }
 
 bool box_is_ending(const struct daemon *d, const char *id) {
@@ -232,6 +258,7 @@ void box_end(struct box *b, const char *reason, const char *by, box_ended_fn fn,
         if (b->ending)
                 return;
         b->ending = true;
+        bound_close(b); /* nobody finds it from here on, so clients learn that it has ended */
         (void) str_copy(b->reason, sizeof(b->reason), reason);
         (void) event_del(b->timer);
         data = json_new_object();
@@ -295,6 +322,14 @@ void box_end_all(struct daemon *d, const char *reason) {
 
         while ((b = map_next(d->boxes, &at))) /* ending one changes nothing in the table yet */
                 box_end(b, reason, "", NULL, NULL);
+}
+
+void box_cut_all(struct daemon *d) {
+        struct box *b;
+        size_t at = 0;
+
+        while ((b = map_next(d->boxes, &at)))
+                bound_close(b);
 }
 
 void box_free_all(struct daemon *d) {

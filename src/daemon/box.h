@@ -10,12 +10,16 @@
 #include <stdint.h>
 
 #include "base/id.h"
+#include "daemon/auth.h"
+#include "daemon/create.h"
 #include "daemon/daemon.h"
 #include "daemon/quota.h"
+#include "envd/envd.h"
 #include "store/store.h"
 
 struct event;
 struct wp_event;
+struct wp_usage;
 
 enum { BOX_SOCKET = 108 };
 
@@ -34,8 +38,15 @@ struct box {
         char socket[BOX_SOCKET]; /* of its agent */
         uint64_t created_ms, ends_ms;
         struct quota_need need;
-        uint64_t looked_ms, looked_cpu_us; /* when its usage was read last, and what it was */
-        bool private_ports;                /* connections to its ports need the traffic token */
+        struct {
+                uint64_t ms, cpu_us, memory_bytes, cache_bytes;
+                double cpu_pct;
+        } looked;                  /* when its usage was read last, and what it was */
+        bool private_ports;        /* connections to its ports need the traffic token */
+        struct envd_target target; /* how clients reach it */
+        char token[AUTH_TOKEN], traffic[AUTH_TOKEN], mask_host[CREATE_MASK_HOST];
+        char *env_text; /* its variables, for those who ask; NULL after a restart */
+        const char **env;
         bool ending;
         char reason[STORE_REASON]; /* of its end */
         struct event *timer;
@@ -44,6 +55,10 @@ struct box {
 
 /* From a row of a sandbox that runs, whose share was taken already (quota.h, admit.h). -EEXIST, -ENOMEM. */
 int box_add(struct daemon *d, const struct store_sandbox *row, const char *socket, struct box **ret, struct err *err);
+/* Its variables, which are taken: n of them, each NAME=value with its NUL. */
+void box_set_env(struct box *b, char *text, size_t n);
+/* Its usage was read. */
+void box_look(struct box *b, const struct wp_usage *u);
 /* By id, or by name if a tenant is given. NULL: none that runs. tenant NULL: of any. */
 struct box *box_find(const struct daemon *d, const char *tenant, const char *id_or_name);
 bool box_is_ending(const struct daemon *d, const char *id);
@@ -60,5 +75,7 @@ void box_lost(struct daemon *d, const char *id);
 void box_on_event(struct daemon *d, const struct wp_event *e);
 size_t box_count(const struct daemon *d);
 void box_end_all(struct daemon *d, const char *reason);
+/* Cuts what clients have open to sandboxes. */
+void box_cut_all(struct daemon *d);
 /* Forgets the table; sandboxes live on. */
 void box_free_all(struct daemon *d);

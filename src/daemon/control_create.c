@@ -160,6 +160,8 @@ static void on_made(void *arg, const struct err *failed, const struct warden_rep
         }
         metrics_count(m->d->metrics, METRIC_CREATED);
         admit_started(m->d->admit, &m->op, true);
+        if (m->create.n_vars > 0)
+                box_set_env(b, TAKE_PTR(m->create.env), m->create.n_vars);
         if (m->q) {
                 (void) str_copy(m->q->sandbox, sizeof(m->q->sandbox), b->id);
                 reply_json(m->q, 201, view_sandbox(m->d, b));

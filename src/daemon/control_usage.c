@@ -23,23 +23,21 @@
 #include "json/json.h"
 
 static struct json *metric(struct box *b, const struct wp_usage *u) {
-        uint64_t now = clock_real_ms(), since = b->looked_ms ? b->looked_ms : b->created_ms;
-        double used = (double) (u->cpu_us - (b->looked_cpu_us < u->cpu_us ? b->looked_cpu_us : u->cpu_us));
+        uint64_t now = clock_real_ms();
         struct json *o = json_new_object();
         char time[CLOCK_TEXT];
 
+        box_look(b, u);
         clock_rfc3339_at(time, now);
         json_set_str(o, "timestamp", time);
         json_set_int(o, "timestampUnix", (int64_t) (now / 1000));
         json_set_int(o, "cpuCount", (b->need.cpu_milli + 999) / 1000);
-        json_set_real(o, "cpuUsedPct", now > since ? used / 10 / (double) (now - since) : 0);
+        json_set_real(o, "cpuUsedPct", b->looked.cpu_pct);
         json_set_int(o, "memUsed", (int64_t) u->memory_bytes);
         json_set_int(o, "memTotal", (int64_t) u->memory_limit_bytes);
         json_set_int(o, "memCache", (int64_t) u->memory_cache_bytes);
         json_set_int(o, "diskUsed", (int64_t) u->disk_bytes);
         json_set_int(o, "diskTotal", (int64_t) u->disk_limit_bytes);
-        b->looked_ms = now;
-        b->looked_cpu_us = u->cpu_us;
         return o;
 }
 

@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "base/own.h"
 #include "daemon/admit.h"
+#include "daemon/bound.h"
 #include "daemon/box.h"
 #include "daemon/compose.h"
 #include "daemon/events.h"
@@ -63,6 +64,8 @@ int daemon_open(struct daemon *d, struct err *err) {
         d->started_ms = clock_real_ms();
         r = events_new(d, &d->events, err);
         if (r == 0)
+                r = bound_new(d, err);
+        if (r == 0)
                 r = admit_new(d, &d->admit, err);
         if (r == 0)
                 r = reconcile_new(d, &d->reconcile, err);
@@ -82,6 +85,7 @@ void daemon_done(struct daemon *d) {
         d->reconcile = reconcile_free(d->reconcile);
         d->admit = admit_free(d->admit);
         box_free_all(d);
+        bound_free(d);
         d->events = events_free(d->events);
         d->metrics = metrics_free(d->metrics);
         d->quota = quota_free(d->quota);
@@ -124,7 +128,9 @@ static void on_stop(int fd, short what, void *arg) {
         s->d->stopping = true;
         s->until_ns = clock_mono_ns() + UINT64_C(1000000000) * STOP_S;
         log_write(&s->d->log, LOG_INFO, "stopping", NULL);
-        if (!s->d->config.keep)
+        if (s->d->config.keep)
+                box_cut_all(s->d); /* clients that follow a command come back later */
+        else
                 box_end_all(s->d, "shutdown");
         events_end(s->d->events);
         http_server_drain(s->d->http);

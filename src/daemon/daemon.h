@@ -20,6 +20,7 @@
 
 struct admit;
 struct box;
+struct envd;
 struct event;
 struct event_base;
 struct events;
@@ -38,6 +39,7 @@ struct daemon {
         struct store *store;
         struct http_server *http;
         struct map *boxes; /* live sandboxes by id */
+        struct envd *envd; /* what is said to them */
         struct quota *quota;
         struct admit *admit;
         struct events *events;

@@ -32,6 +32,9 @@ static const struct {
         [METRIC_LOST] = { "gabion_sandboxes_lost_total", "Sandboxes that were gone without our doing." },
         [METRIC_REFUSED_QUOTA] = { "gabion_quota_refusals_total", "Creates refused with 429." },
         [METRIC_WARDEN_LOST] = { "gabion_warden_disconnects_total", "Times the warden went away." },
+        [METRIC_BOUND] = { "gabion_sandbox_requests_total", "Requests that went to a sandbox." },
+        [METRIC_BOUND_REFUSED] = { "gabion_sandbox_requests_refused_total", "Such requests that were refused." },
+        [METRIC_COMMANDS] = { "gabion_commands_total", "Commands that clients started in sandboxes." },
 };
 
 static const double bounds[BUCKETS] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30 };

@@ -15,6 +15,9 @@ enum metric {
         METRIC_LOST,
         METRIC_REFUSED_QUOTA,
         METRIC_WARDEN_LOST,
+        METRIC_BOUND,
+        METRIC_BOUND_REFUSED,
+        METRIC_COMMANDS,
         METRICS
 };
 

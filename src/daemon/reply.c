@@ -80,22 +80,21 @@ void reply_json(struct request *q, unsigned status, struct json *body) {
         reply_text(q, status, "application/json", text);
 }
 
-/* State and last event of the sandbox that the request is about; NULL if it is about none. */
-static struct json *sandbox_facts(const struct request *q) {
+struct json *reply_facts(struct daemon *d, const char *tenant, const char *id) {
         struct store_sandbox row;
         struct store_last last;
         struct json *o, *e;
         char time[CLOCK_TEXT];
         struct err err;
 
-        if (!q->sandbox[0] || store_sandbox_get(q->d->store, q->auth.tenant.id, q->sandbox, &row, &err) < 0)
+        if (!id[0] || store_sandbox_get(d->store, tenant, id, &row, &err) < 0)
                 return NULL;
         o = json_new_object();
         json_set_str(o, "id", row.id);
         json_set_str(o, "state", view_state(row.state));
         if (row.reason[0])
                 json_set_str(o, "reason", row.reason);
-        if (store_event_last(q->d->store, row.id, &last, &err) == 0) {
+        if (store_event_last(d->store, row.id, &last, &err) == 0) {
                 clock_rfc3339_at(time, last.time_ms);
                 e = json_new_object();
                 json_set_str(e, "kind", last.kind);
@@ -128,7 +127,7 @@ void reply_error(struct request *q, unsigned status, const char *code, const cha
                 json_set_str(o, "error_code", code);
         json_set_str(o, "message", message);
         json_set_str(o, "request", q->id);
-        facts = sandbox_facts(q);
+        facts = reply_facts(q->d, q->auth.tenant.id, q->sandbox);
         if (facts)
                 json_set(o, "sandbox", facts);
         if (ours) {

@@ -16,6 +16,7 @@
 #include "daemon/limits.h"
 
 struct box;
+struct daemon;
 struct err;
 struct evbuffer;
 struct http_conn;
@@ -68,6 +69,8 @@ void reply_error(struct request *q, unsigned status, const char *code, const cha
 void reply_err(struct request *q, const struct err *err);
 /* 404 with what is known: never there (or not this tenant's), or ended, when and why. */
 void reply_no_sandbox(struct request *q, const char *id);
+/* State and last event of a tenant's sandbox, which every error about it has. NULL: there is none; id may be "". */
+struct json *reply_facts(struct daemon *d, const char *tenant, const char *id);
 /* A line for the head of the reply, before it. */
 void reply_header(struct request *q, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

@@ -19,7 +19,7 @@ void answer_lines(struct envd *e, struct envd_target *t, struct http_conn *c, un
         http_add(lines, "X-Content-Type-Options", "nosniff");
         http_add(lines, "Access-Control-Allow-Origin", "*");
         http_add(lines, "Access-Control-Expose-Headers", "*");
-        if (t && e->config.on_reply)
+        if (e->config.on_reply)
                 e->config.on_reply(t, c, status, lines, e->config.arg);
 }
 
@@ -45,6 +45,11 @@ void answer_empty(struct envd *e, struct envd_target *t, struct http_conn *c, un
         buf_done(&lines);
 }
 
+void answer_describe(struct envd *e, struct envd_target *t, struct http_conn *c, struct json *error) {
+        if (e->config.on_error)
+                e->config.on_error(t, c, error, e->config.arg);
+}
+
 __attribute__((format(printf, 5, 0))) static void error_v(struct envd *e, struct envd_target *t, struct http_conn *c,
                                                           unsigned status, const char *fmt, va_list ap) {
         struct envd_event ev = { .kind = ENVD_REFUSED, .user = "", .code = (int) status };
@@ -54,6 +59,7 @@ __attribute__((format(printf, 5, 0))) static void error_v(struct envd *e, struct
         (void) vsnprintf(why, sizeof(why), fmt, ap);
         json_set_int(body, "code", status);
         json_set_str(body, "message", why);
+        answer_describe(e, t, c, body);
         ev.text = why;
         if (t && e->config.on_event)
                 (void) e->config.on_event(t, &ev, e->config.arg);
@@ -85,6 +91,7 @@ void answer_gateway(struct envd *e, struct envd_target *t, struct http_conn *c, 
         if (port > 0)
                 json_set_int(body, "port", port);
         json_set_int(body, "code", status);
+        answer_describe(e, t, c, body);
         answer_json(e, t, c, status, body);
 }
 

@@ -254,7 +254,7 @@ static void serve_preflight(struct envd *e, struct envd_target *t, struct http_c
         buf_done(&lines);
 }
 
-static bool has_token(const struct http_head *head, const struct envd_target *t) {
+bool envd_is_trusted(const struct http_head *head, const struct envd_target *t) {
         const char *token = http_header(head, "X-Access-Token", NULL);
 
         return token && text_is_secret(token, t->token);
@@ -269,8 +269,8 @@ static void serve_envd(struct envd_box *box, struct http_conn *c, const struct h
         else if (get && str_eq(head->path, "/health"))
                 answer_empty(box->envd, box->target, c, 204);
         else if (str_eq(head->path, "/files"))
-                files_serve(box, c, head, has_token(head, box->target));
-        else if (!has_token(head, box->target))
+                files_serve(box, c, head, envd_is_trusted(head, box->target));
+        else if (!envd_is_trusted(head, box->target))
                 answer_error(box->envd, box->target, c, 401, "X-Access-Token is missing or wrong");
         else if (get && str_eq(head->path, "/metrics"))
                 plain_metrics(box, c);

@@ -20,6 +20,7 @@ struct err;
 struct event_base;
 struct http_conn;
 struct http_head;
+struct json;
 
 enum {
         ENVD_PORT = 49983,
@@ -85,8 +86,10 @@ struct envd_config {
         void (*launch)(struct envd_target *t, uint32_t uid, void *arg);
         /* 0, or negative: not known. */
         int (*usage)(struct envd_target *t, struct envd_usage *ret, void *arg);
-        /* A reply's head is about to be written: headers may be added (a request id). */
+        /* A reply's head is about to be written: headers may be added (a request id). t as below. */
         void (*on_reply)(struct envd_target *t, struct http_conn *c, unsigned status, struct buf *lines, void *arg);
+        /* An error is about to be told: members may be added (a request id). t is NULL if there is no such sandbox. */
+        void (*on_error)(struct envd_target *t, struct http_conn *c, struct json *error, void *arg);
         void *arg;
 };
 
@@ -95,14 +98,17 @@ int envd_new(struct envd **ret, const struct envd_config *config, struct err *er
 struct envd *envd_free(struct envd *e);
 
 /*
- * Whom a request is for. 1: the sandbox *id at *port, by the headers E2b-Sandbox-Id and E2b-Sandbox-Port where Host is
- * an address, localhost, or sandbox.<anything>, else by a first label <port>-<id> of Host. 0: none. -EINVAL: the
- * headers, or that label's port, are malformed: 400. Ids are looked at by their letters only, so *id may be any.
+ * Whom a request is for. 1: the sandbox *id at *port, by a first label <port>-<id> of Host, else by the headers
+ * E2b-Sandbox-Id and E2b-Sandbox-Port. 0: none. -EINVAL: the headers, or that label's port, are malformed: 400. Ids
+ * are looked at by their letters only, so *id may be any.
  */
 int envd_route(const struct http_head *head, char id[ID_TEXT], uint16_t *ret_port);
 /* Is this /files with a signature (expired or not) that was made with token? For requests that envd_route() says 0 of.
  */
 bool envd_is_signed(const struct http_head *head, const char *token);
+
+/* Has the request the sandbox's own token? */
+bool envd_is_trusted(const struct http_head *head, const struct envd_target *t);
 
 /* Serves a request of on_head(): replies, or accepts it. port: as envd_route() says. */
 void envd_serve(struct envd *e, struct http_conn *c, const struct http_head *head, struct envd_target *t,

@@ -9,11 +9,15 @@
 #include "envd/text.h"
 #include "http/http.h"
 
+/* An id may carry what old SDKs append to it: "-" and a client's id. */
 static int take_id(char dst[ID_TEXT], const char *s, size_t n) {
-        if (n == 0 || n >= ID_TEXT || strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789") < n)
+        static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+        size_t own = strspn(s, letters), client = own < n && s[own] == '-' ? strspn(s + own + 1, letters) + 1 : 0;
+
+        if (own == 0 || own >= ID_TEXT || client == 1 || own + client != n)
                 return -EINVAL;
-        memcpy(dst, s, n);
-        dst[n] = '\0';
+        memcpy(dst, s, own);
+        dst[own] = '\0';
         return 0;
 }
 
@@ -24,12 +28,6 @@ static int take_port(const char *s, uint16_t *ret) {
                 return -EINVAL;
         *ret = (uint16_t) v;
         return 0;
-}
-
-/* Hosts that say nothing about a sandbox, so that headers may. */
-static bool is_neutral(const char *host) {
-        return str_eq(host, "localhost") || str_has_prefix(host, "sandbox.") || host[0] == '[' ||
-               host[strspn(host, "0123456789.")] == '\0';
 }
 
 static int by_label(const char *host, char id[ID_TEXT], uint16_t *ret_port) {
@@ -49,10 +47,10 @@ int envd_route(const struct http_head *head, char id[ID_TEXT], uint16_t *ret_por
         const char *by_id = http_header(head, "E2b-Sandbox-Id", NULL),
                    *port = http_header(head, "E2b-Sandbox-Port", NULL);
 
-        if (!is_neutral(head->host))
-                return by_label(head->host, id, ret_port);
-        if (!by_id)
-                return 0;
+        int r = by_label(head->host, id, ret_port);
+
+        if (r != 0 || !by_id)
+                return r;
         *ret_port = ENVD_PORT;
         return take_id(id, by_id, strlen(by_id)) < 0 || (port && take_port(port, ret_port) < 0) ? -EINVAL : 1;
 }

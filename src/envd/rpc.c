@@ -193,7 +193,10 @@ void rpc_fail(struct rpc *q, enum rpc_code code, const char *fmt, ...) {
         json_set_str(error, "message", why);
         if (q->answered) {
                 (void) json_free(error);
-        } else if (q->method->kind == RPC_UNARY) {
+                return;
+        }
+        answer_describe(q->call.envd, q->call.box->target, q->call.conn, error);
+        if (q->method->kind == RPC_UNARY) {
                 stop(q);
                 answer_json(q->call.envd, q->call.box->target, q->call.conn, rpc_code_status(code), error);
         } else {

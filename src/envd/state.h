@@ -97,6 +97,8 @@ void answer_lines(struct envd *e, struct envd_target *t, struct http_conn *c, un
 /* Takes body. */
 void answer_json(struct envd *e, struct envd_target *t, struct http_conn *c, unsigned status, struct json *body);
 void answer_empty(struct envd *e, struct envd_target *t, struct http_conn *c, unsigned status);
+/* Lets the owner add to an error. */
+void answer_describe(struct envd *e, struct envd_target *t, struct http_conn *c, struct json *error);
 /* {"code":status,"message":...} */
 void answer_error(struct envd *e, struct envd_target *t, struct http_conn *c, unsigned status, const char *fmt, ...)
         __attribute__((format(printf, 5, 6)));

@@ -214,6 +214,7 @@ static void on_message_head(struct http_conn *c) {
         move(c, CONN_REQUEST);
         c->last = !head->keep_alive;
         c->mute = str_eq(head->method, "HEAD");
+        c->serial = server_next_serial(c->server);
         cfg->on_head(c, head, cfg->arg);
         if (c->state != CONN_REQUEST || c->reply == CONN_REPLY_WHOLE)
                 return;

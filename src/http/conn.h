@@ -36,6 +36,7 @@ struct http_conn {
         bool last;    /* the connection ends with this reply */
         bool waiting; /* on the list of those that may be dropped for others */
         /* the request under way */
+        uint64_t serial; /* of all that the server has had */
         const struct http_handler *handler;
         void *data;
         uint64_t body_max, n_body, n_discarded;
@@ -71,3 +72,4 @@ const struct http_server_config *server_config(const struct http_server *s);
 struct event_base *server_base(const struct http_server *s);
 bool server_is_draining(const struct http_server *s);
 void server_file(struct http_conn *c);
+uint64_t server_next_serial(struct http_server *s);

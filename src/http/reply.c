@@ -223,6 +223,10 @@ const struct http_head *http_conn_head(const struct http_conn *c) {
         return http_parser_head(c->parser);
 }
 
+uint64_t http_conn_serial(const struct http_conn *c) {
+        return c->serial;
+}
+
 int http_conn_fd(const struct http_conn *c) {
         return c->bev ? bufferevent_getfd(c->bev) : -1;
 }

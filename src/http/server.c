@@ -40,6 +40,7 @@ struct http_server {
         size_t n_conns; /* without the dead */
         struct event *reaper, *pause;
         bool draining;
+        uint64_t serial; /* of the last request */
 };
 
 const struct http_server_config *server_config(const struct http_server *s) {
@@ -52,6 +53,10 @@ struct event_base *server_base(const struct http_server *s) {
 
 bool server_is_draining(const struct http_server *s) {
         return s->draining;
+}
+
+uint64_t server_next_serial(struct http_server *s) {
+        return ++s->serial;
 }
 
 static bool is_waiting(const struct http_conn *c) {

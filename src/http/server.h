@@ -94,6 +94,8 @@ int http_hand_over(struct http_conn *c, unsigned status, const struct buf *lines
 
 /* Until on_done(). */
 const struct http_head *http_conn_head(const struct http_conn *c);
+/* A number that no other request of this server has. */
+uint64_t http_conn_serial(const struct http_conn *c);
 /* Borrowed: for addresses, credentials, certificates; -1 if there is no socket below. */
 int http_conn_fd(const struct http_conn *c);
 struct bufferevent *http_conn_bev(const struct http_conn *c);

@@ -8,7 +8,6 @@ import subprocess
 
 import harness
 import pytest
-from server import Server
 
 HERE = pathlib.Path(__file__).resolve().parent
 FILES = sorted(p.name for p in HERE.glob("*.test.mjs"))
@@ -30,12 +29,6 @@ def packages():
     if p.returncode != 0 and not (folder / "node_modules/e2b").exists():
         pytest.skip(f"the npm registry cannot be reached: {p.stderr.strip().splitlines()[-1:]}")
     return folder
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with Server(tmp_path_factory.mktemp("e2b")) as s:
-        yield s
 
 
 @pytest.mark.parametrize("name", FILES)

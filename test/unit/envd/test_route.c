@@ -38,7 +38,10 @@ static void sandboxes_are_found(void **state) {
                 { "Host: [::1]:3000\r\nE2b-Sandbox-Id: abc123\r\nE2b-Sandbox-Port: 65535", 65535 },
                 { "Host: sandbox.e2b.app\r\nE2b-Sandbox-Id: abc123\r\nE2b-Sandbox-Port: 1", 1 },
                 { "Host: 3000-abc123.e2b.app", 3000 },
-                { "Host: 3000-ABC123.localhost:8080\r\nE2b-Sandbox-Id: other", 3000 },
+                { "Host: 3000-ABC123.localhost:8080\r\nE2b-Sandbox-Id: other", 3000 }, /* the name says it already */
+                { "Host: gabion.example.com\r\nE2b-Sandbox-Id: abc123\r\nE2b-Sandbox-Port: 80", 80 },
+                { "Host: 3000-abc123-client1.e2b.app", 3000 }, /* as SDKs before 2.0 write it */
+                { "Host: localhost\r\nE2b-Sandbox-Id: abc123-client1", ENVD_PORT },
         };
 
         (void) state;
@@ -59,13 +62,13 @@ static void others_are_not(void **state) {
         } cases[] = {
                 { "Host: localhost", 0 },
                 { "Host: api.e2b.app", 0 },
-                { "Host: api.e2b.app\r\nE2b-Sandbox-Id: abc", 0 }, /* a name of its own: the header says nothing */
                 { "Host: x3000-abc.e2b.app", 0 },
                 { "Host: 3000-abc", 0 },
                 { "Host: 0-abc.e2b.app", -EINVAL },
                 { "Host: 65536-abc.e2b.app", -EINVAL },
                 { "Host: 99999999999-abc.e2b.app", -EINVAL },
-                { "Host: 3000-a-b.e2b.app", -EINVAL },
+                { "Host: 3000-a-b-c.e2b.app", -EINVAL },
+                { "Host: 3000-a-.e2b.app", -EINVAL },
                 { "Host: 3000-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.e2b.app", -EINVAL },
                 { "Host: localhost\r\nE2b-Sandbox-Id: ABC", -EINVAL },
                 { "Host: localhost\r\nE2b-Sandbox-Id: ../x", -EINVAL },
