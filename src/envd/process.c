@@ -261,7 +261,7 @@ void process_refused(struct rpc *q, int r, const char *step) {
                                        : "process not found, or it has ended");
                 return;
         }
-        cwd = message_start_read(q->request, &m, &err) == 0 && m.cwd ? m.cwd : "";
+        cwd = message_start_read(q->request, &m, &err) == 0 && m.cwd && *m.cwd ? m.cwd : q->call.user->home;
         if (call_relaunch(&q->call, r, step))
                 return;
         if (str_eq(step, "chdir")) {

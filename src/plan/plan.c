@@ -130,7 +130,8 @@ static int mount_own(struct plan *p, enum plan_mount_kind kind, const char *sour
 }
 
 /* The host template: the host's programs, read-only; public configuration; nothing of its accounts, keys or names. */
-static int template_host(struct plan *p, const struct plan_facts *facts, struct err *err) {
+static int template_host(struct plan *p, const struct plan_request *req, const struct plan_facts *facts,
+                         struct err *err) {
         static const char *const public_etc[] = {
                 "/etc/ssl/certs",       "/etc/alternatives",    "/etc/ld.so.cache",
                 "/etc/java-17-openjdk", "/etc/java-21-openjdk", "/etc/java-11-openjdk",
@@ -151,6 +152,8 @@ static int template_host(struct plan *p, const struct plan_facts *facts, struct 
                 r = mount_own(p, PLAN_WRITABLE, "", writable[i], plan_landlock_rights(p->landlock_abi), err);
         if (r == 0)
                 r = mount_own(p, PLAN_WRITABLE, "", p->home, plan_landlock_rights(p->landlock_abi), err);
+        if (r == 0 && req->many_users && p->uid != 0)
+                r = mount_add(p, &(struct plan_mount){ PLAN_WRITABLE, "", "/root", true, false, 0, -1 }, err);
         if (r == 0)
                 r = mount_own(p, PLAN_DEVPTS, "", "/dev/pts", 0, err);
         for (size_t i = 0; r == 0 && facts->rootless && i < ARRAY_SIZE(devices); i++)
@@ -341,7 +344,7 @@ int plan_compile(const struct policy *policy, const struct plan_request *req, co
         if (policy->limits.io_bytes_per_s == 0)
                 ret->off |= PLAN_OFF_IO;
         nodes_fill(ret, facts);
-        r = template_host(ret, facts, err);
+        r = template_host(ret, req, facts, err);
         if (r == 0)
                 r = mounts_of_policy(ret, err);
         if (r < 0)

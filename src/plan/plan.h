@@ -60,6 +60,7 @@ struct plan_request {
         unsigned off;          /* enum plan_off */
         bool sensitive_mounts; /* the operator overrides the refusal of dangerous sources */
         const char *home;      /* the caller's home directory, or NULL */
+        bool many_users;       /* commands of root will be started too, who then needs a home */
         struct plan_way_out way_out;
 };
 

@@ -39,12 +39,14 @@ static int node_make(const struct child *c, int root_fd, const struct plan_node 
         return -EINVAL;
 }
 
-/* A directory that belongs to the command's user: the home directory is private, the others are like /tmp. */
+/* A directory that belongs to the command's user, or to root: homes are private, the others are like /tmp. */
 static int own_dir(const struct child *c, int root_fd, const struct plan_mount *m) {
         const char *path = m->target + 1;
-        int r = sys_mkdirat(root_fd, path, strcmp(m->target, c->plan->home) == 0 ? 0700 : 01777);
+        bool private = !m->user_owned || strcmp(m->target, c->plan->home) == 0;
+        uint32_t owner = m->user_owned ? c->user : c->user - c->plan->uid; /* ids inside are in a row outside too */
+        int r = sys_mkdirat(root_fd, path, private ? 0700 : 01777);
 
-        return r < 0 ? r : sys_fchownat(root_fd, path, c->user, c->user);
+        return r < 0 ? r : sys_fchownat(root_fd, path, owner, owner);
 }
 
 int skeleton_fill(const struct child *c, int root_fd, const char **ret_where) {

@@ -140,7 +140,7 @@ static int plan_known(struct plan *plan, struct err *err) {
 }
 
 int maker_plan(const struct policy *policy, const char *hostname, struct plan *ret, struct err *err) {
-        const struct plan_request req = { .hostname = hostname[0] ? hostname : NULL };
+        const struct plan_request req = { .hostname = hostname[0] ? hostname : NULL, .many_users = true };
         int r = plan_compile(policy, &req, &warden.facts, ret, err);
 
         return r < 0 ? r : plan_known(ret, err);

@@ -165,6 +165,16 @@ static void root_inside_has_its_own_home_and_is_a_deviation(void **state) {
         assert_non_null(strstr(plan.deviations[0], "uid 0 inside"));
 }
 
+static void root_has_a_home_where_it_has_commands(void **state) {
+        (void) state;
+        compile();
+        assert_null(mount_at("/root"));
+        request.many_users = true;
+        compile();
+        assert_true(mount_at("/root")->writable && !mount_at("/root")->user_owned);
+        assert_true(mount_at("/home/user")->user_owned);
+}
+
 static void devices_are_nodes_for_root_and_mounts_for_a_user(void **state) {
         (void) state;
         compile();
@@ -326,6 +336,7 @@ int main(void) {
                 cmocka_unit_test_setup(every_path_is_planned_once, reset),
                 cmocka_unit_test_setup(links_into_usr_follow_the_machine, reset),
                 cmocka_unit_test_setup(the_largest_request_fits, reset),
+                cmocka_unit_test_setup(root_has_a_home_where_it_has_commands, reset),
                 cmocka_unit_test_setup(root_inside_has_its_own_home_and_is_a_deviation, reset),
                 cmocka_unit_test_setup(devices_are_nodes_for_root_and_mounts_for_a_user, reset),
                 cmocka_unit_test_setup(files_stay_below_seven_eighths_of_memory, reset),
