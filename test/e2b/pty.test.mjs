@@ -17,10 +17,11 @@ test('a terminal: input, size, exit', async () => {
 })
 
 test('a terminal can be found again', async () => {
-  const t = await box.s.pty.create({ cols: 80, rows: 24, onData: () => {} })
+  const forever = { timeoutMs: 0 } // else the SDK's own timer keeps node alive for a minute
+  const t = await box.s.pty.create({ cols: 80, rows: 24, onData: () => {}, ...forever })
   await t.disconnect()
   let seen = ''
-  const again = await box.s.pty.connect(t.pid, { onData: (d) => (seen += new TextDecoder().decode(d)) })
+  const again = await box.s.pty.connect(t.pid, { onData: (d) => (seen += new TextDecoder().decode(d)), ...forever })
   await box.s.pty.sendInput(t.pid, bytes('echo again-$((40+2))\n'))
   await until(() => seen.includes('again-42'))
   assert.equal(await box.s.pty.kill(t.pid), true)
