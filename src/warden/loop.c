@@ -65,11 +65,9 @@ int loop_open(struct err *err) {
 }
 
 void loop_turn(void) {
-        int wait_ms = box_retry(), pool_ms = pool_fill();
+        static int wait_ms; /* the first turn waits for nothing */
+        int pool_ms;
 
-        maker_next();
-        if (wait_ms < 0 || (pool_ms >= 0 && pool_ms < wait_ms))
-                wait_ms = pool_ms;
         n_events = epoll_wait(warden.epoll_fd, events, EVENTS, wait_ms);
         for (int i = 0; i < n_events; i++) {
                 struct watch *w = events[i].data.ptr;
@@ -78,4 +76,10 @@ void loop_turn(void) {
                         w->fn(w, events[i].events);
         }
         client_bury();
+        /* Last, so that a caller sees what this turn has ended, before another one waits. */
+        wait_ms = box_retry();
+        pool_ms = pool_fill();
+        maker_next();
+        if (wait_ms < 0 || (pool_ms >= 0 && pool_ms < wait_ms))
+                wait_ms = pool_ms;
 }
