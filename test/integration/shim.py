@@ -11,6 +11,7 @@ import time
 (STAT, LIST_DIR, MKDIR, MOVE, REMOVE, READ, WRITE, DATA, DATA_END) = range(16, 25)
 (OUTPUT, EXITED, STDIN_CREDIT, ERROR, RUNNING, COMMAND, GAP, DETACHED, DONE, ENTRY) = range(33, 43)
 EXEC_FAILED = 65
+OF_COMMANDS = (OUTPUT, EXITED, STDIN_CREDIT, GAP, EXEC_FAILED)
 ALL = 0xffffffff
 NOW = 2**64 - 1
 USER, ROOT = 1000, 0
@@ -41,6 +42,7 @@ class Agent:
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect(path)
         self.timeout, self.buffer, self.request = timeout, b"", 0
+        self.put_by = []  # frames about commands that came while something else was waited for
 
     def close(self):
         self.sock.close()
@@ -71,7 +73,11 @@ class Agent:
             self.buffer += data
 
     def expect(self, *kinds):
-        frame = self.next()
+        for i, frame in enumerate(self.put_by):
+            if frame.type in kinds:
+                return self.put_by.pop(i)
+        while (frame := self.next()).type in OF_COMMANDS and frame.type not in kinds:
+            self.put_by.append(frame)
         if frame.type == ERROR and ERROR not in kinds:
             code, n = struct.unpack(">IH", frame.body[:6])
             raise AgentError(code, frame.body[6:6 + n].decode())
@@ -85,9 +91,7 @@ class Agent:
         self.request += 1
         self.send(START, self.request, struct.pack(">IIIHH", flags, uid, credit, rows, columns) + string(tag) + text(cwd) +
                   struct.pack(">HH", len(argv), len(env)) + b"".join(map(text, [*argv, *env])))
-        while (frame := self.expect(RUNNING, OUTPUT, STDIN_CREDIT, EXITED)).type != RUNNING:
-            pass  # of others
-        number, pid, _ = struct.unpack(">IIQ", frame.body)
+        number, pid, _ = struct.unpack(">IIQ", self.expect(RUNNING).body)
         return number, pid
 
     def attach(self, number, start=NOW, quiet=False, credit=ALL):
@@ -109,11 +113,14 @@ class Agent:
 
     def finish(self, number):
         out, lost = {1: b"", 2: b""}, 0
+        came = [f for f in self.put_by if f.id == number]
+        self.put_by = [f for f in self.put_by if f.id != number]
         while True:
-            frame = self.expect(OUTPUT, EXITED, STDIN_CREDIT, GAP, EXEC_FAILED)
+            frame = came.pop(0) if came else self.next()
+            assert frame.type in OF_COMMANDS, frame
             if frame.id != number:
-                continue
-            if frame.type == OUTPUT:
+                self.put_by.append(frame)
+            elif frame.type == OUTPUT:
                 out[frame.body[0]] += frame.body[1:]
             elif frame.type == GAP:
                 lost += struct.unpack(">Q", frame.body)[0]
