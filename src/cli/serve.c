@@ -30,7 +30,7 @@ enum {
         CHILD_STACK = 64 * 1024,
         UP_MS = 5000,      /* for the warden to listen */
         EARLY_MS = 3000,   /* whoever ends so soon after the very first start will not do better the next time */
-        STEADY_MS = 10000, /* whoever lived so long is started again at once */
+        STEADY_MS = 1000,  /* whoever lived so long is started again at once */
         BACKOFF_MS = 20,   /* doubled with each early death */
         BACKOFF_MAX_MS = 5000,
         STOP_MS = 20000,
@@ -269,11 +269,11 @@ static void start_due(struct serve *s) {
 
 /* Until a signal says that it is enough. 0, or the exit code of a start that never was one. */
 static int supervise(struct serve *s, const sigset_t *signals) {
-        static const struct timespec second = { .tv_sec = 1 }, soon = { .tv_nsec = NAP_MS * 1000000 };
+        static const struct timespec soon = { .tv_nsec = NAP_MS * 1000000 };
 
         for (;;) {
                 bool waiting = !s->warden.pid || !s->daemon.pid;
-                int sig = sigtimedwait(signals, NULL, waiting ? &soon : &second);
+                int sig = waiting ? sigtimedwait(signals, NULL, &soon) : sigwaitinfo(signals, NULL);
 
                 if (sig == SIGTERM || sig == SIGINT)
                         return 0;

@@ -1,10 +1,10 @@
 """Parts of the service are killed: sandboxes go on, the store agrees with what runs, and nothing leaks."""
 import concurrent.futures
+import http.client
 import os
 import random
 import signal
 import sqlite3
-import subprocess
 import time
 
 import harness
@@ -82,8 +82,7 @@ def test_sandboxes_outlive_everything_and_end_when_their_time_is_over(place):
         long, short = api.create(timeout=300), api.create(timeout=2)
         before = agents()
         server.kill()  # takes both others with it
-        assert harness.until(lambda: not [p for p, (_, name, state) in harness.parents().items()
-                                          if name in ("gabiond", "gabion-warden") and state != "Z"], 5)
+        assert harness.until(lambda: not {"gabiond", "gabion-warden"} & set(harness.descendants(os.getpid()).values()), 5)
         assert agents() == before
         time.sleep(2)
         server.start()
@@ -158,21 +157,22 @@ def test_killing_at_random_moments_loses_and_leaks_nothing(place):
         api, stop = server.client(), time.monotonic() + 12
 
         def work(n):
-            """Creates and kills, and takes every honest answer; returns what was promised and not taken back."""
-            held = []
+            """Creates and kills, and takes every honest answer. Returns what was promised and not taken back, and how
+            many answers to a create were cut off: of those nobody knows the sandbox, but the list does."""
+            held, cut = [], 0
             while time.monotonic() < stop:
+                creating = True
                 try:
                     reply = api.post("/v2/sandboxes", {"templateID": "base", "timeout": 600})
+                    creating = False
                     if reply.status == 201:
                         held.append(reply.json["sandboxID"])
                     if len(held) > 2 and api.delete(f"/sandboxes/{held[0]}").status in (204, 404):
                         held.pop(0)
-                except (OSError, AssertionError, subprocess.SubprocessError):
+                except (OSError, http.client.HTTPException):  # a connection cut in the middle
+                    cut += creating
                     time.sleep(0.02)
-                except Exception as e:  # a connection cut in the middle
-                    if type(e).__module__ != "http.client":
-                        raise
-            return held
+            return held, cut
 
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             workers = [pool.submit(work, n) for n in range(3)]
@@ -182,12 +182,13 @@ def test_killing_at_random_moments_loses_and_leaks_nothing(place):
                 for pid, name in harness.descendants(server.process.pid).items():
                     if name == victim and harness.parents().get(pid, (0,))[0] == server.process.pid:
                         os.kill(pid, signal.SIGKILL)
-            held = {ident for w in workers for ident in w.result()}
+            held = {ident for w in workers for ident in w.result()[0]}
+            cut = sum(w.result()[1] for w in workers)
         server.wait_up()
         assert harness.until(lambda: set(api.ids()) == rows(server, 1) and not rows(server, 0), 8)
         time.sleep(4)  # a round of comparing, for those that were being made when somebody died
         living = set(api.ids())
-        assert living <= held or not living - held, f"{living - held}"
+        assert len(living - held) <= cut, f"{living - held}"
         lost = held - living
         assert not [i for i in lost if api.get(f"/sandboxes/{i}").status != 404]
         assert server.stop() == 0
