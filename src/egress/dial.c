@@ -211,9 +211,16 @@ static void on_connect(evutil_socket_t fd, short what, void *arg) {
                 finish(d);
 }
 
+/* Its tenant's own address, or everybody's; family ADDR_NONE: whatever the kernel takes. */
+static const struct addr *source_of(const struct dial *d) {
+        const struct addr *own = &d->sandbox->policy->bind;
+
+        return own->family != ADDR_NONE ? own : &d->sandbox->egress->config.bind;
+}
+
 /* Starts one connect(). Negative errno: this address is no good. 1: connected already. 0: under way. */
 static int try_one(struct dial *d, const struct addr *a) {
-        const struct addr *from = &d->sandbox->egress->config.bind;
+        const struct addr *from = source_of(d);
         struct sockaddr_storage sa;
         size_t n = addr_to_sockaddr(a, d->to_port, &sa);
         int one = 1;
@@ -298,7 +305,7 @@ static int begin(struct dial *d) {
 
 /* Keeps what may be dialled. When nothing may, the first refusal is the answer. */
 static bool judge(struct dial *d, const struct addr *addrs, size_t n) {
-        const struct addr *from = &d->sandbox->egress->config.bind;
+        const struct addr *from = source_of(d);
         struct policy_net_verdict v;
 
         for (size_t i = 0; i < n && d->n_addrs < EGRESS_DIAL_TRIES; i++) {

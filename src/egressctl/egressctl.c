@@ -38,7 +38,7 @@ struct egressctl {
         char *config;      /* the document */
         char *certificate; /* NULL: none, or not ready yet */
         pid_t pid;         /* 0: none */
-        int fd, keep_fd;
+        int fd, pid_fd, keep_fd;
         uint32_t request; /* the last one's number */
         uint32_t config_request;
         bool ready;
@@ -128,26 +128,33 @@ static int process_start(struct egressctl *e, struct err *err) {
         r = process_spawn(e->program, theirs, &e->pid);
         if (r < 0)
                 return err_set(err, r, ERR_INTERNAL, "%s: %s", e->program, strerror(-r));
+        e->pid_fd = sys_pidfd_open(e->pid);
         r = message_send(e, &m, fds, e->keep_fd >= 0 ? 2 : 1, err);
         e->config_request = m.request;
         return r;
 }
 
-/* Ends the process: politely by the end of its socket, and by force when it does not hear. Returns its status. */
+/*
+ * Ends the process: politely by the end of its socket, and by force when it does not hear. Returns its status, or -1 if
+ * somebody else has reaped it: then its number may be another's already, and only the descriptor is still its own.
+ */
 static int process_end(struct egressctl *e) {
-        AUTO_FD int pidfd = e->pid > 0 ? sys_pidfd_open(e->pid) : -1;
-        int status = 0;
+        AUTO_FD int pidfd = TAKE_FD(e->pid_fd);
+        int status = -1;
+        pid_t r;
 
         if (e->fd >= 0)
                 (void) close(TAKE_FD(e->fd));
         if (e->pid <= 0)
                 return 0;
-        if (pidfd < 0 || sys_poll_in(pidfd, END_MS) == 0)
+        if (pidfd >= 0 && sys_poll_in(pidfd, END_MS) == 0)
+                (void) sys_pidfd_send_signal(pidfd, SIGKILL);
+        else if (pidfd < 0)
                 (void) kill(e->pid, SIGKILL);
-        while (waitpid(e->pid, &status, 0) < 0 && errno == EINTR)
+        while ((r = waitpid(e->pid, &status, 0)) < 0 && errno == EINTR)
                 ;
         e->pid = 0;
-        return status;
+        return r < 0 ? -1 : status;
 }
 
 static char *config_text(const struct egressctl_config *c, struct err *err) {
@@ -171,10 +178,15 @@ int egressctl_start(const struct egressctl_config *c, egressctl_record_fn fn, vo
 
         if (!e)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
-        e->fd = e->keep_fd = -1;
+        e->fd = e->pid_fd = e->keep_fd = -1;
         e->fn = fn;
         e->arg = arg;
         r = egressctl_find(e->program, err);
+        if (r == 0 && c->keep_path) {
+                e->keep_fd = open(c->keep_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+                if (e->keep_fd < 0)
+                        r = err_set(err, -errno, ERR_INTERNAL, "%.150s: %s", c->keep_path, strerror(errno));
+        }
         if (r == 0 && !(e->config = config_text(c, err)))
                 r = err->code ? err->code : -ENOMEM;
         if (r == 0)
@@ -256,6 +268,8 @@ static int take(struct egressctl *e, uint32_t request, struct err *err) {
 static int lost(struct egressctl *e, int code, struct err *err) {
         int status = process_end(e);
 
+        if (code == -EPIPE && status < 0)
+                return err_set(err, -EPIPE, ERR_INTERNAL, "gabion-egress has ended");
         if (code == -EPIPE && WIFSIGNALED(status))
                 return err_set(err, -EPIPE, ERR_INTERNAL, "gabion-egress was ended by signal %d", WTERMSIG(status));
         if (code == -EPIPE)

@@ -18,6 +18,7 @@ enum { EGRESSCTL_PATH = 1024, EGRESSCTL_LISTENERS = 3 };
 struct egressctl_config {
         const char *upstream_proxy, *bind, *ca_bundle; /* NULL: none */
         bool open_tls;                                 /* a certificate authority is wanted */
+        const char *keep_path; /* root's alone: what must outlive us too is kept there; NULL: it need not */
 };
 
 /* One attempt, as JSON; borrowed for the call. */

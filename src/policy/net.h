@@ -79,6 +79,7 @@ struct policy_egress {
         struct policy_net *ceiling; /* with has_ceiling, NULL means a ceiling that allows nothing */
         struct policy_resolve *resolve;
         size_t n_resolve;
+        struct addr bind; /* whence its connections come; ADDR_NONE: as all others */
         char policy_hash[HASH_TEXT];
 };
 
@@ -92,6 +93,9 @@ void policy_egress_freep(struct policy_egress **e);
  * *ret. */
 int policy_egress_text(const struct policy *p, const struct policy *ceiling, const struct policy_resolve *resolve,
                        size_t n, char **ret, struct err *err);
+/* The same with a source address of this sandbox's own. */
+int policy_egress_text_from(const struct policy *p, const struct policy *ceiling, const struct policy_resolve *resolve,
+                            size_t n, const struct addr *bind, char **ret, struct err *err);
 /* The same document decoded: strict, at most POLICY_EGRESS_BYTES; the hash must be that of the policy. */
 int policy_egress_read(const char *text, size_t n, struct policy_egress **ret, struct err *err);
 

@@ -88,9 +88,14 @@ static struct json *resolve_json(const struct policy_resolve *resolve, size_t n)
 
 int policy_egress_text(const struct policy *p, const struct policy *ceiling, const struct policy_resolve *resolve,
                        size_t n, char **ret, struct err *err) {
+        return policy_egress_text_from(p, ceiling, resolve, n, &(const struct addr){ .family = ADDR_NONE }, ret, err);
+}
+
+int policy_egress_text_from(const struct policy *p, const struct policy *ceiling, const struct policy_resolve *resolve,
+                            size_t n, const struct addr *bind, char **ret, struct err *err) {
         CLEANUP(json_freep) struct json *doc = json_new_object();
         AUTO_FREE char *text = NULL;
-        char hash[HASH_TEXT];
+        char hash[HASH_TEXT], from[ADDR_TEXT];
         int r = policy_hash(p, hash, err);
 
         if (r == 0)
@@ -103,6 +108,10 @@ int policy_egress_text(const struct policy *p, const struct policy *ceiling, con
                 json_set_str(doc, "ceiling", NULL);
         json_set(doc, "resolve", resolve_json(resolve, n));
         json_set_str(doc, "policy_hash", hash);
+        if (bind->family != ADDR_NONE) {
+                addr_text(bind, from);
+                json_set_str(doc, "bind", from);
+        }
         r = json_text(doc, false, &text, err);
         if (r < 0)
                 return r;
@@ -118,6 +127,7 @@ struct document {
         struct policy *policy, *ceiling;
         struct policy_resolve resolve[POLICY_NET_RESOLVE];
         size_t n_resolve;
+        struct addr bind;
         char hash[HASH_TEXT];
 };
 
@@ -218,6 +228,10 @@ int policy_egress_read(const char *text, size_t n, struct policy_egress **ret, s
                   .required = true,
                   .decode = decode_ceiling },
                 { .key = "resolve", .type = FIELD_LIST, .size = POLICY_NET_RESOLVE, .decode = decode_resolve },
+                { .key = "bind",
+                  .type = FIELD_ANY,
+                  .offset = offsetof(struct document, bind),
+                  .decode = decode_address },
                 { .key = "policy_hash",
                   .type = FIELD_STR,
                   .offset = offsetof(struct document, hash),
@@ -241,6 +255,7 @@ int policy_egress_read(const char *text, size_t n, struct policy_egress **ret, s
                 return r;
         if (!str_eq(e->policy_hash, d.hash))
                 return err_set(err, -EBADMSG, ERR_INVALID, "egress document: policy_hash: not that of the policy");
+        e->bind = d.bind;
         *ret = TAKE_PTR(e);
         return 0;
 }

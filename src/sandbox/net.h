@@ -22,6 +22,13 @@ struct netns {
 void sandbox_net_handed_over(struct sandbox *sb);
 int sandbox_net_listen(struct sandbox *sb, const struct plan *plan, struct err *err);
 
+/* For a sandbox that somebody else made: opens the namespace of its agent (agent_pid, proc_fd), and what reads it back
+ * and tries it. Whoever calls must know that this process is the agent. sandbox_net_close() gives everything back. */
+int sandbox_net_attach(struct sandbox *sb, struct err *err);
+/* Only the namespace: for listeners. Its number, which no other has while it lives. */
+int sandbox_net_open(struct sandbox *sb, uint64_t *ret_inode, struct err *err);
+void sandbox_net_close(struct sandbox *sb);
+
 /* A socket that belongs to the sandbox's namespace: what it reaches, the sandbox reaches. Returns the descriptor. */
 int sandbox_net_socket(const struct sandbox *sb, bool six, bool datagram, struct err *err);
 

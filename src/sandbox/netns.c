@@ -2,6 +2,9 @@
 #include "sandbox/netns.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,4 +49,31 @@ int sandbox_net_listen(struct sandbox *sb, const struct plan *plan, struct err *
         for (size_t i = 0; i < PLAN_NET_SOCKETS; i++)
                 sb->net.socket_fds[i] = made.socket_fds[i];
         return r;
+}
+
+int sandbox_net_open(struct sandbox *sb, uint64_t *ret_inode, struct err *err) {
+        struct stat st;
+        char path[32];
+
+        netns_none(&sb->net);
+        (void) snprintf(path, sizeof(path), "%d/ns/net", (int) sb->agent_pid);
+        sb->net.ns_fd = openat(sb->proc_fd, path, O_RDONLY | O_CLOEXEC);
+        if (sb->net.ns_fd < 0 || fstat(sb->net.ns_fd, &st) < 0)
+                return err_set(err, -errno, ERR_INTERNAL, "network namespace: %s", strerror(errno));
+        *ret_inode = st.st_ino;
+        return 0;
+}
+
+int sandbox_net_attach(struct sandbox *sb, struct err *err) {
+        static struct netns_job job;
+        uint64_t inode;
+        int r = netns_prepare(plan_net(), WEAKEN_NONE, &sb->net, &job, err);
+
+        if (r == 0)
+                r = sandbox_net_open(sb, &inode, err);
+        return r < 0 ? r : netns_attach(&job, err);
+}
+
+void sandbox_net_close(struct sandbox *sb) {
+        netns_close(&sb->net);
 }

@@ -63,3 +63,5 @@ int netns_make(struct netns_job *job, struct err *err);
 int netns_visit(struct netns_job *job, struct err *err);
 /* New listeners in the namespace job->made->ns_fd, by such a process. */
 int netns_renew(struct netns_job *job, struct err *err);
+/* Sockets to read the namespace job->made->ns_fd back, and new canaries in it. */
+int netns_attach(struct netns_job *job, struct err *err);

@@ -215,6 +215,20 @@ static int visitor_main(void *arg) {
         return r < 0 ? fail(job, "a socket in it", r) != 0 : 0;
 }
 
+static int attach_main(void *arg) {
+        struct netns_job *job = arg;
+        int r = sys_setns(job->made->ns_fd, SYS_CLONE_NEWNET);
+
+        if (r < 0)
+                return fail(job, "entering it", r) != 0;
+        job->made->route_fd = socket_new(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+        job->made->filter_fd = socket_new(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
+        if (job->made->route_fd < 0 || job->made->filter_fd < 0)
+                return fail(job, "sockets to read it back",
+                            job->made->route_fd < 0 ? job->made->route_fd : job->made->filter_fd) != 0;
+        return canaries_open(job) != 0;
+}
+
 static int beside(int (*body)(void *), struct netns_job *job, struct err *err) {
         static char stack[MAKER_STACK] __attribute__((aligned(16)));
         const struct sys_clone_args args = {
@@ -242,4 +256,8 @@ int netns_visit(struct netns_job *job, struct err *err) {
 
 int netns_renew(struct netns_job *job, struct err *err) {
         return beside(listener_main, job, err);
+}
+
+int netns_attach(struct netns_job *job, struct err *err) {
+        return beside(attach_main, job, err);
 }
