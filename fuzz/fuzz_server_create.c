@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct err err = { 0 };
         struct create c;
         uint32_t s = 1;
-        bool internet;
+        bool internet, drop;
 
         if (size > INPUT_MAX || json_parse("request", (const char *) data, size, &doc, &err) < 0)
                 return 0;
@@ -41,6 +41,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (create_decode_timeout(doc, 0, CREATE_TIMEOUT_MAX, false, &s, &err) == 0 && s > CREATE_TIMEOUT_MAX)
                 abort();
         (void) create_decode_refresh(doc, &s, &err);
-        (void) create_decode_network(doc, &network, &internet, &err);
+        (void) create_decode_network(doc, &network, &internet, &drop, &err);
         return 0;
 }

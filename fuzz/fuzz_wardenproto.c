@@ -18,7 +18,8 @@ static void requests(uint8_t which, const uint8_t *data, size_t n) {
         struct rd r = rd_from(data, n);
         struct wr w = wr_to(again, sizeof(again));
         struct wp_create c;
-        char id[ID_TEXT];
+        char id[ID_TEXT], bind[WP_ADDRESS];
+        struct wp_network net;
         uint32_t v;
 
         if (which == WP_CREATE && wp_get_create(&r, &c) == 0)
@@ -29,6 +30,24 @@ static void requests(uint8_t which, const uint8_t *data, size_t n) {
                 wr_u32(&w, v), same(&w, data, n);
         else if (which == WP_LAUNCH && wp_get_launch(&r, id, &v) == 0)
                 wp_put_launch(&w, id, v), same(&w, data, n);
+        else if (which == WP_CREATE_NET && wp_get_create_net(&r, &c, bind) == 0)
+                wp_put_create_net(&w, &c, bind), same(&w, data, n);
+        else if (which == WP_NETWORK && wp_get_network(&r, &net) == 0)
+                wp_put_network(&w, &net), same(&w, data, n);
+}
+
+static void records(const uint8_t *data, size_t n) {
+        static struct wp_records records;
+        struct rd r = rd_from(data, n);
+        struct wr w = wr_to(again, sizeof(again));
+
+        if (wp_get_records(&r, &records) < 0)
+                return;
+        wp_put_lost(&w, records.lost);
+        for (uint32_t i = 0; i < records.n; i++)
+                if (!wp_put_record(&w, records.at[i].id, records.at[i].json))
+                        abort();
+        same(&w, data, n);
 }
 
 static void answers(uint8_t which, const uint8_t *data, size_t n) {
@@ -60,6 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (size < 1 || size > 8192)
                 return 0;
         requests(data[0], data + 1, size - 1);
+        if (data[0] == 0x87)
+                records(data + 1, size - 1);
         if (data[0] >= 0x80)
                 answers(data[0] & 0x7f, data + 1, size - 1);
         if (data[0] == 0x7f)

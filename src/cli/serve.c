@@ -25,7 +25,7 @@
 #include "ipc/ipc.h"
 
 enum {
-        ARGS = 64,
+        ARGS = 160,
         PATH_TEXT = 512,
         CHILD_STACK = 64 * 1024,
         UP_MS = 5000,      /* for the warden to listen */
@@ -67,6 +67,10 @@ static const struct option options[] = {
         { "pool", required_argument, NULL, 'd' },
         { "config", required_argument, NULL, 'd' },
         { "log", required_argument, NULL, 'd' },
+        { "upstream-proxy", required_argument, NULL, 'w' },
+        { "bind", required_argument, NULL, 'w' },
+        { "ca-bundle", required_argument, NULL, 'w' },
+        { "resolve", required_argument, NULL, 'w' },
         { "run", required_argument, NULL, 'r' },
         { "keep", no_argument, NULL, 'k' },
         { "without-landlock", no_argument, NULL, 'l' },
@@ -85,6 +89,10 @@ static int help(void) {
                 "      --domain NAME[:PORT]   under which sandboxes' ports are reached\n"
                 "      --policy FILE          limits of every sandbox\n"
                 "      --ceiling NET          network that no sandbox gets beyond: none, public, packages, FILE\n"
+                "      --upstream-proxy URL   through which sandboxes go out: http:// or socks5://\n"
+                "      --bind ADDRESS         from which they go out\n"
+                "      --ca-bundle FILE       certificates that they trust instead of the host's\n"
+                "      --resolve NAME:PORT=ADDRESS:PORT  a name that leads elsewhere; repeatable\n"
                 "      --pool N               sandboxes that are kept ready (default 4)\n"
                 "      --config FILE          settings; options after it win\n"
                 "      --log LEVEL            error, warning or info (default)\n"
@@ -313,6 +321,10 @@ static int read_options(int argc, char **argv, struct serve *s) {
                         s->user = optarg;
                         add(&s->daemon, "--user");
                         add(&s->daemon, optarg);
+                        break;
+                case 'w':
+                        add(&s->warden, dashed[at]);
+                        add(&s->warden, optarg);
                         break;
                 case 'd':
                         add(&s->daemon, dashed[at]);

@@ -88,58 +88,6 @@ void admin_evidence(struct request *q) {
         }
 }
 
-/* --- denials, egress: events of the sandbox --- */
-
-struct picking {
-        struct json *list;
-        const char *prefix;
-};
-
-static int on_event(void *arg, const struct store_event *e) {
-        struct picking *p = arg;
-        struct json *o = NULL;
-        char time[CLOCK_TEXT];
-        struct err err;
-
-        if (!str_has_prefix(e->kind, p->prefix) || json_parse("event", e->data, strlen(e->data), &o, &err) < 0)
-                return 0;
-        clock_rfc3339_at(time, e->time_ms);
-        json_set_str(o, "time", time);
-        json_set_int(o, "seq", (int64_t) e->seq);
-        json_add(p->list, o);
-        return 0;
-}
-
-static void pick(struct request *q, const char *prefix, const char *key) {
-        struct picking p = { .prefix = prefix };
-        struct store_sandbox row;
-        struct err err = { 0 };
-        struct json *o;
-
-        if (request_row(q, &row) < 0)
-                return;
-        p.list = json_new_array();
-        if (store_event_each(q->d->store, &(const struct store_event_filter){ row.tenant, row.id, 0, EVENTS_MAX },
-                             on_event, &p, &err) < 0) {
-                (void) json_free(p.list);
-                reply_err(q, &err);
-        } else {
-                o = json_new_object();
-                json_set_str(o, "sandbox", row.id);
-                json_set(o, key, p.list);
-                reply_json(q, 200, o);
-        }
-        store_sandbox_done(&row);
-}
-
-void admin_denials(struct request *q) {
-        pick(q, "denied", "denials");
-}
-
-void admin_egress(struct request *q) {
-        pick(q, "net.", "egress");
-}
-
 /* --- usage --- */
 
 struct using {

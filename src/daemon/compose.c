@@ -2,8 +2,8 @@
  * compose.c - see compose.h.
  *
  * A request can ask for the whole internet; what it gets is what the ceiling has of that. A ceiling that allows nothing
- * makes a sandbox without a network at all. Where both sides would let something through, an egress process has to
- * judge every connection; as long as the warden starts none, such a sandbox is refused, not started without.
+ * makes a sandbox without a network at all. Where both sides let something through, egress judges every connection by
+ * both.
  */
 #include "daemon/compose.h"
 
@@ -61,7 +61,7 @@ int compose_ceiling(struct daemon *d, const char *tenant, char **ret, struct err
         return r < 0 || *ret ? r : policy_canonical(&d->config.ceiling, ret, err);
 }
 
-static int judge_network(struct daemon *d, const char *tenant, struct policy *p, struct err *err) {
+static int judge_network(struct daemon *d, const char *tenant, struct policy *p, char **ret_ceiling, struct err *err) {
         CLEANUP(policy_donep) struct policy *ceiling = NULL;
         int r;
 
@@ -72,10 +72,25 @@ static int judge_network(struct daemon *d, const char *tenant, struct policy *p,
                 r = ceiling_read(d, tenant, ceiling, err);
         if (r < 0)
                 return r;
-        if (policy_net_any(ceiling))
-                return err_set(err, -ENOSYS, ERR_INVALID,
-                               "network: the ceiling allows connections, which this server cannot make yet");
-        return policy_net_flag_net(p, "none", err);
+        return policy_net_any(ceiling) ? policy_canonical(ceiling, ret_ceiling, err)
+                                       : policy_net_flag_net(p, "none", err);
+}
+
+static int put_together(struct daemon *d, const char *tenant, struct policy *p, const struct json *network,
+                        bool internet, struct composed *ret, struct err *err) {
+        int r = policy_net_from_e2b(p, network, internet, err);
+
+        if (r == 0)
+                r = judge_network(d, tenant, p, &ret->ceiling, err);
+        if (r == 0)
+                r = policy_canonical(p, &ret->policy, err);
+        if (r < 0) {
+                composed_done(ret);
+                return r;
+        }
+        hash_text(ret->hash, ret->policy, strlen(ret->policy));
+        ret->need = (struct quota_need){ p->limits.cpu_milli, p->limits.memory_bytes, p->limits.disk_bytes };
+        return 0;
 }
 
 int compose(struct daemon *d, const char *tenant, const struct template *t, const struct json *network, bool internet,
@@ -88,18 +103,24 @@ int compose(struct daemon *d, const char *tenant, const struct template *t, cons
                 return r;
         *p = d->config.policy; /* which has no network of its own: config_check() */
         (void) str_copy(p->template, sizeof(p->template), t->policy);
-        r = policy_net_from_e2b(p, network, internet, err);
+        return put_together(d, tenant, p, network, internet, ret, err);
+}
+
+int compose_again(struct daemon *d, const char *tenant, const char *policy, const struct json *network, bool internet,
+                  struct composed *ret, struct err *err) {
+        CLEANUP(policy_donep) struct policy *p = NULL;
+        CLEANUP(json_freep) struct json *doc = NULL;
+        int r = policy_new(&p, err);
+
+        *ret = (struct composed){ 0 };
         if (r == 0)
-                r = judge_network(d, tenant, p, err);
+                r = json_parse("policy", policy, strlen(policy), &doc, err);
         if (r == 0)
-                r = policy_canonical(p, &ret->policy, err);
-        if (r < 0)
-                return r;
-        hash_text(ret->hash, ret->policy, strlen(ret->policy));
-        ret->need = (struct quota_need){ p->limits.cpu_milli, p->limits.memory_bytes, p->limits.disk_bytes };
-        return 0;
+                r = policy_decode(doc, p, err);
+        return r < 0 ? r : put_together(d, tenant, p, network, internet, ret, err);
 }
 
 void composed_done(struct composed *c) {
         free(TAKE_PTR(c->policy));
+        free(TAKE_PTR(c->ceiling));
 }

@@ -13,7 +13,8 @@ struct json;
 struct template;
 
 struct composed {
-        char *policy; /* canonical JSON, for the warden and the store */
+        char *policy;  /* canonical JSON, for the warden and the store */
+        char *ceiling; /* the same, of what judges its connections beside it; NULL: it has no network */
         char hash[HASH_TEXT];
         struct quota_need need;
 };
@@ -21,6 +22,9 @@ struct composed {
 /* network: of the request, or NULL. ERR_INVALID names the field; -ENOSYS: this build cannot do it. */
 int compose(struct daemon *d, const char *tenant, const struct template *t, const struct json *network, bool internet,
             struct composed *ret, struct err *err);
+/* The same for one that lives: its policy with another network. */
+int compose_again(struct daemon *d, const char *tenant, const char *policy, const struct json *network, bool internet,
+                  struct composed *ret, struct err *err);
 void composed_done(struct composed *c);
 
 /* The tenant's ceiling as canonical JSON: its own, or the operator's. The caller frees *ret. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/addr.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/own.h"
@@ -234,6 +235,25 @@ static int decode_queue(const struct field_ctx *ctx, const struct json *value, v
         return field_decode(ctx, value, rows, ARRAY_SIZE(rows), at, err);
 }
 
+static int one_source(void *arg, const char *key, const struct json *value) {
+        struct config *c = arg;
+        const char *text = json_str(value);
+        struct addr a;
+
+        if (c->n_sources == DAEMON_SOURCES || !text || addr_parse(text, &a) < 0 ||
+            str_copy(c->sources[c->n_sources].tenant, STORE_NAME, key) < 0)
+                return -EINVAL;
+        addr_text(&a, c->sources[c->n_sources++].address);
+        return 0;
+}
+
+static int decode_sources(const struct field_ctx *ctx, const struct json *value, void *at, struct err *err) {
+        return json_each(value, one_source, at) == 0
+                       ? 0
+                       : field_error(ctx, err, "must have a tenant's name and an address each, at most %d",
+                                     DAEMON_SOURCES);
+}
+
 static int decode_document(const struct field_ctx *ctx, const struct json *doc, struct config *c, struct err *err) {
         static const struct field rows[] = {
                 { .key = "listen", .type = FIELD_LIST, .size = DAEMON_LISTENERS, .decode = decode_listen },
@@ -248,6 +268,7 @@ static int decode_document(const struct field_ctx *ctx, const struct json *doc, 
                 { .key = "quota", .type = FIELD_OBJECT, .decode = decode_quota },
                 { .key = "capacity", .type = FIELD_OBJECT, .decode = decode_capacity },
                 { .key = "queue", .type = FIELD_OBJECT, .decode = decode_queue },
+                { .key = "source_addresses", .type = FIELD_OBJECT, .decode = decode_sources },
                 { .key = "timeout_max",
                   .type = FIELD_U32,
                   .offset = AT(timeout_max_s),
@@ -285,6 +306,13 @@ static void guess_domain(struct config *c) {
                         if (!str_eq(port, ":0"))
                                 (void) snprintf(c->domain, sizeof(c->domain), "localhost%s", port);
                 }
+}
+
+const char *config_source(const struct config *c, const char *tenant) {
+        for (size_t i = 0; i < c->n_sources; i++)
+                if (str_eq(c->sources[i].tenant, tenant))
+                        return c->sources[i].address;
+        return "";
 }
 
 int config_check(struct config *c, struct err *err) {

@@ -26,6 +26,10 @@ struct config {
         struct policy policy;     /* of every sandbox, before its request */
         struct policy ceiling;    /* of tenants without one of their own; only its network counts */
         struct store_quota quota; /* of new tenants */
+        struct {
+                char tenant[STORE_NAME], address[DAEMON_SOURCE];
+        } sources[DAEMON_SOURCES]; /* whence connections of their sandboxes come */
+        size_t n_sources;
         uint32_t timeout_max_s;
         uint32_t pool; /* sandboxes that are kept ready */
 
@@ -46,5 +50,7 @@ void config_done(struct config *c);
 int config_read(struct config *c, const char *path, struct err *err);
 /* One value by its name on the command line ("listen", "domain", ...); messages name it. */
 int config_set(struct config *c, const char *name, const char *value, struct err *err);
+/* The source address of a tenant's connections, by its name; "": the server's. */
+const char *config_source(const struct config *c, const char *tenant);
 /* What can only be judged at the end. */
 int config_check(struct config *c, struct err *err);

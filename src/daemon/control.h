@@ -16,6 +16,7 @@ void control_timeout(struct request *q);
 void control_refresh(struct request *q);
 void control_connect_v1(struct request *q);
 void control_connect_v2(struct request *q);
+/* control_network.c */
 void control_network(struct request *q);
 /* control_usage.c */
 void control_metrics(struct request *q);
@@ -43,8 +44,6 @@ void admin_capacity(struct request *q);
 /* admin_box.c */
 void admin_policy(struct request *q);
 void admin_evidence(struct request *q);
-void admin_denials(struct request *q);
-void admin_egress(struct request *q);
 void admin_usage(struct request *q);
 /* admin_tenant.c */
 void admin_tenants(struct request *q);

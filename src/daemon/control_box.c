@@ -1,4 +1,4 @@
-/* control_box.c - one sandbox: look, kill, time-outs, connect, network. */
+/* control_box.c - one sandbox: look, kill, time-outs, connect. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +8,11 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "daemon/box.h"
-#include "daemon/compose.h"
 #include "daemon/control.h"
 #include "daemon/create.h"
 #include "daemon/daemon.h"
 #include "daemon/events.h"
 #include "daemon/request.h"
-#include "daemon/template.h"
 #include "daemon/view.h"
 #include "json/json.h"
 
@@ -144,73 +142,4 @@ void control_connect_v1(struct request *q) {
 
 void control_connect_v2(struct request *q) {
         connect_box(q, true);
-}
-
-/* --- network --- */
-
-/* What is stored of the network has members that this call does not touch. */
-static struct json *merged(const char *stored, const struct json *fresh, bool internet) {
-        static const char *const kept[] = { "allowPublicTraffic", "maskRequestHost", "httpsPorts" };
-        CLEANUP(json_freep) struct json *old = NULL;
-        struct json *o = json_clone(fresh);
-        struct err err;
-
-        if (stored && json_parse("network", stored, strlen(stored), &old, &err) == 0)
-                for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
-                        if (json_get(old, kept[i]))
-                                json_set(o, kept[i], json_share(json_get(old, kept[i])));
-        json_set_bool(o, "allow_internet_access", internet);
-        return o;
-}
-
-static int replace_network(struct request *q, const struct store_sandbox *row, const struct json *network,
-                           bool internet, struct err *err) {
-        struct composed c;
-        struct json *data;
-        int r = compose(q->d, row->tenant, template_find(row->template), network, internet, &c, err);
-
-        if (r < 0)
-                return r;
-        if (!str_eq(c.hash, row->policy_hash)) {
-                composed_done(&c);
-                return err_set(err, -ENOSYS, ERR_INVALID, "network: rules of a running sandbox cannot be changed yet");
-        }
-        composed_done(&c);
-        data = json_new_object();
-        json_set_str(data, "policy", row->policy_hash);
-        json_set_str(data, "key", q->auth.key.id);
-        return event_emit(q->d, row->tenant, row->id, "policy.changed", data, err);
-}
-
-void control_network(struct request *q) {
-        CLEANUP(json_freep) struct json *network = NULL, *whole = NULL;
-        struct json *doc = request_object(q);
-        struct box *b = doc ? request_box(q) : NULL;
-        AUTO_FREE char *text = NULL;
-        struct store_sandbox row;
-        struct err err = { 0 };
-        bool internet;
-        int r;
-
-        if (!b)
-                return;
-        r = create_decode_network(doc, &network, &internet, &err);
-        if (r == 0)
-                r = store_sandbox_get(q->d->store, b->tenant, b->id, &row, &err);
-        if (r < 0) {
-                reply_err(q, &err);
-                return;
-        }
-        r = replace_network(q, &row, network, internet, &err);
-        if (r == 0) {
-                whole = merged(row.network, network, internet);
-                r = json_text(whole, false, &text, &err);
-        }
-        if (r == 0)
-                r = store_sandbox_set_network(q->d->store, row.id, text, row.policy, row.policy_hash, &err);
-        store_sandbox_done(&row);
-        if (r < 0)
-                reply_err(q, &err);
-        else
-                reply_empty(q, 204);
 }

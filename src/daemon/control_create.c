@@ -38,6 +38,7 @@ struct making {
         const struct template *template;
         char *network; /* as stored */
         char id[ID_TEXT], tenant[ID_TEXT], key[ID_TEXT];
+        const char *bind; /* of the tenant, for its connections */
         uint64_t created_ms;
 };
 
@@ -195,7 +196,12 @@ static int record(struct making *m, struct err *err) {
 
 static void on_start(struct admit_op *op) {
         struct making *m = (struct making *) ((char *) op - offsetof(struct making, op));
-        struct wp_create ask = { .from = WP_ANY };
+        struct warden_order ask = { .create.from = WP_ANY,
+                                    .policy = m->composed.policy,
+                                    .ceiling = m->composed.ceiling,
+                                    .bind = m->bind,
+                                    .env = m->create.env,
+                                    .n_env = m->create.n_env };
         struct err err = { 0 };
 
         m->created_ms = clock_real_ms();
@@ -208,9 +214,9 @@ static void on_start(struct admit_op *op) {
                 give_up(m);
                 return;
         }
-        (void) str_copy(ask.id, sizeof(ask.id), m->id);
-        (void) str_copy(ask.tenant, sizeof(ask.tenant), m->tenant);
-        warden_create(m->d->warden, &ask, m->composed.policy, m->create.env, m->create.n_env, on_made, m);
+        (void) str_copy(ask.create.id, sizeof(ask.create.id), m->id);
+        (void) str_copy(ask.create.tenant, sizeof(ask.create.tenant), m->tenant);
+        warden_create(m->d->warden, &ask, on_made, m);
 }
 
 /* --- the request --- */
@@ -260,6 +266,7 @@ static void create(struct request *q, bool v2) {
         (void) str_copy(m->tenant, sizeof(m->tenant), q->auth.tenant.id);
         (void) str_copy(m->key, sizeof(m->key), q->auth.key.id);
         (void) str_copy(m->op.tenant, sizeof(m->op.tenant), q->auth.tenant.id);
+        m->bind = config_source(&q->d->config, q->auth.tenant.name);
         m->op.need = m->composed.need;
         m->op.start = on_start;
         m->op.refuse = on_refused;

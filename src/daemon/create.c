@@ -14,7 +14,7 @@
 struct fields {
         struct create *to;
         uint32_t timeout_s;
-        bool secure, internet, auto_pause, auto_pause_memory, auto_resume, public_traffic;
+        bool secure, internet, auto_pause, auto_pause_memory, auto_resume, public_traffic, drop;
         char template[CREATE_TEMPLATE], name[STORE_NAME], mask_host[CREATE_MASK_HOST];
         struct buf env, metadata;
         struct json *pairs;
@@ -314,12 +314,13 @@ int create_decode_refresh(const struct json *doc, uint32_t *ret, struct err *err
 }
 
 static int copy_rule(void *arg, const char *key, const struct json *value) {
-        if (!json_is_null(value) && !str_eq(key, "allow_internet_access"))
+        if (!json_is_null(value) && !str_eq(key, "allow_internet_access") && !str_eq(key, "dropExisting"))
                 json_set(arg, key, json_share(value));
         return 0;
 }
 
-int create_decode_network(const struct json *doc, struct json **ret_network, bool *ret_internet, struct err *err) {
+int create_decode_network(const struct json *doc, struct json **ret_network, bool *ret_internet, bool *ret_drop,
+                          struct err *err) {
         static const struct field_ctx ctx = { .what = "request" };
         static const struct field rows[] = {
                 { .key = "allowOut", .type = FIELD_ANY, .decode = leave },
@@ -327,6 +328,7 @@ int create_decode_network(const struct json *doc, struct json **ret_network, boo
                 { .key = "rules", .type = FIELD_ANY, .decode = leave },
                 { .key = "egressProxy", .type = FIELD_ANY, .decode = leave },
                 { .key = "allow_internet_access", .type = FIELD_BOOL, .offset = offsetof(struct fields, internet) },
+                { .key = "dropExisting", .type = FIELD_BOOL, .offset = offsetof(struct fields, drop) },
         };
         CLEANUP(json_freep) struct json *clean = without_nulls(doc), *network = NULL;
         struct fields f = { .internet = true };
@@ -338,5 +340,6 @@ int create_decode_network(const struct json *doc, struct json **ret_network, boo
         (void) json_each(clean, copy_rule, network);
         *ret_network = TAKE_PTR(network);
         *ret_internet = f.internet;
+        *ret_drop = f.drop;
         return 0;
 }

@@ -40,5 +40,7 @@ int create_decode_timeout(const struct json *doc, uint32_t min_s, uint32_t max_s
                           struct err *err);
 /* {"duration": seconds} of refreshes. */
 int create_decode_refresh(const struct json *doc, uint32_t *ret, struct err *err);
-/* PUT network: everything is replaced; *ret_network (NULL: empty) is owned by the caller. */
-int create_decode_network(const struct json *doc, struct json **ret_network, bool *ret_internet, struct err *err);
+/* PUT network: everything is replaced; drop (our own addition): also for connections that are open; *ret_network (NULL:
+ * empty) is owned by the caller. */
+int create_decode_network(const struct json *doc, struct json **ret_network, bool *ret_internet, bool *ret_drop,
+                          struct err *err);

@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "base/own.h"
 #include "daemon/admit.h"
+#include "daemon/attempts.h"
 #include "daemon/bound.h"
 #include "daemon/box.h"
 #include "daemon/compose.h"
@@ -41,11 +42,12 @@ static void on_up(struct daemon *d) {
         struct composed c;
         struct err err = { 0 };
 
-        if (compose(d, "", template_at(0), NULL, false, &c, &err) < 0) {
+        attempts_follow(d);
+        if (compose(d, "", template_at(0), NULL, true, &c, &err) < 0) {
                 log_error(&d->log, "the pool of ready sandboxes", &err);
                 return;
         }
-        warden_pool(d->warden, d->config.pool, c.policy, on_pooled, d);
+        warden_pool(d->warden, d->config.pool, c.policy, c.ceiling, on_pooled, d);
         composed_done(&c);
 }
 

@@ -16,6 +16,9 @@ enum {
         REQUEST_ARG = 160,         /* one of them, decoded */
         REQUEST_HEADERS = 1024,    /* lines that a handler adds to its reply */
 
+        DAEMON_SOURCES = 256, /* tenants with a source address of their own */
+        DAEMON_SOURCE = 48,   /* one address with its NUL */
+
         CREATE_PAIRS = 64,             /* metadata */
         CREATE_METADATA = 16 * 1024,   /* their bytes */
         CREATE_VARIABLES = 512,        /* envVars */
@@ -49,6 +52,7 @@ enum {
         FOLLOW_PAGE = 128,    /* events read from the store at a time */
         FOLLOW_ALIVE_S = 15,  /* a comment after so much silence */
         EVENTS_KEPT = 200000, /* in the store */
+        ATTEMPTS_KEPT = 1000, /* to reach something, of each sandbox */
         GONE_KEPT_DAYS = 7,   /* rows of sandboxes that have ended */
         KEY_USED_MS = 60000,  /* how exact the last use of a key is known */
         STOP_S = 10,          /* for replies under way and for the ends of sandboxes, when the service stops */

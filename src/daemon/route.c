@@ -7,6 +7,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "daemon/attempts.h"
 #include "daemon/control.h"
 #include "daemon/events.h"
 #include "daemon/metrics.h"

@@ -28,7 +28,7 @@
 #include "ipc/ipc.h"
 #include "json/json.h"
 
-enum { RETRY_MS = 300, SERIAL_EVENTS = 1, FDS = 2 };
+enum { RETRY_MS = 300, SERIAL_EVENTS = 1, FDS = 3 };
 
 enum link_state { LINK_AWAY, LINK_AGREEING, LINK_UP };
 
@@ -152,9 +152,12 @@ static void on_writable(int fd, short what, void *arg) {
 /* --- what comes --- */
 
 static int decode(const struct ask *a, struct ipc_msg *m, struct warden_reply *ret) {
+        static struct wp_records records; /* large, and one reply is served at a time */
+
         ret->fd = -1;
         switch (a->type) {
         case WP_CREATE:
+        case WP_CREATE_NET:
                 return wp_get_created(&m->body, &ret->created);
         case WP_KILL:
                 return wp_get_end(&m->body, &ret->end);
@@ -169,7 +172,13 @@ static int decode(const struct ask *a, struct ipc_msg *m, struct warden_reply *r
         case WP_THAW:
         case WP_LAUNCH:
         case WP_POOL:
+        case WP_POOL_NET:
                 return rd_done(&m->body) ? 0 : -EBADMSG;
+        case WP_NETWORK:
+                return wp_get_hash(&m->body, ret->policy);
+        case WP_RECORDS:
+                ret->records = &records;
+                return wp_get_records(&m->body, &records);
         case WP_SUBSCRIBE:
         case WP_STATUS:
         case WP_TYPES:
@@ -367,9 +376,8 @@ struct warden *warden_free(struct warden *w) {
 
 /* --- asking --- */
 
-/* Takes the descriptors, also on failure. body->bad or no memory: the request fails like any other. */
-static void ask(struct warden *w, enum wp_type type, const struct wr *body, const int fds[FDS], size_t n_fds,
-                warden_fn fn, void *arg) {
+void warden_send(struct warden *w, enum wp_type type, const struct wr *body, const int *fds, size_t n_fds, warden_fn fn,
+                 void *arg) {
         struct ask *a = ask_new(w, type, body, fn, arg);
         static const struct err no_memory = { .code = -ENOMEM, .kind = ERR_INTERNAL, .msg = "out of memory" };
 
@@ -389,58 +397,4 @@ static void ask(struct warden *w, enum wp_type type, const struct wr *body, cons
                 TAILQ_INSERT_TAIL(&w->to_send, a, link);
                 flush(w);
         }
-}
-
-void warden_create(struct warden *w, const struct wp_create *c, const char *policy, const char *env, size_t n_env,
-                   warden_fn fn, void *arg) {
-        uint8_t bytes[IPC_MAX - IPC_HEAD];
-        struct wr body = wr_to(bytes, sizeof(bytes));
-        struct err err = { 0 };
-        int fds[FDS] = { -1, -1 };
-
-        wp_put_create(&body, c);
-        fds[0] = ipc_blob_make(policy, strlen(policy), &err);
-        fds[1] = fds[0] < 0 ? -1 : ipc_blob_make(env ? env : "", n_env, &err);
-        if (fds[1] < 0) {
-                own_closep(&fds[0]);
-                body.bad = true;
-                ask(w, WP_CREATE, &body, fds, 0, fn, arg);
-                return;
-        }
-        ask(w, WP_CREATE, &body, fds, FDS, fn, arg);
-}
-
-void warden_ask(struct warden *w, enum wp_type type, const char *id, warden_fn fn, void *arg) {
-        uint8_t bytes[64];
-        struct wr body = wr_to(bytes, sizeof(bytes));
-
-        wp_put_id(&body, id);
-        ask(w, type, &body, NULL, 0, fn, arg);
-}
-
-void warden_list(struct warden *w, uint32_t from_slot, warden_fn fn, void *arg) {
-        uint8_t bytes[8];
-        struct wr body = wr_to(bytes, sizeof(bytes));
-
-        wr_u32(&body, from_slot);
-        ask(w, WP_LIST, &body, NULL, 0, fn, arg);
-}
-
-void warden_launch(struct warden *w, const char *id, uint32_t uid, warden_fn fn, void *arg) {
-        uint8_t bytes[64];
-        struct wr body = wr_to(bytes, sizeof(bytes));
-
-        wp_put_launch(&body, id, uid);
-        ask(w, WP_LAUNCH, &body, NULL, 0, fn, arg);
-}
-
-void warden_pool(struct warden *w, uint32_t n, const char *policy, warden_fn fn, void *arg) {
-        uint8_t bytes[8];
-        struct wr body = wr_to(bytes, sizeof(bytes));
-        struct err err = { 0 };
-        int fds[FDS] = { ipc_blob_make(policy, strlen(policy), &err), -1 };
-
-        wr_u32(&body, n);
-        body.bad = body.bad || fds[0] < 0;
-        ask(w, WP_POOL, &body, fds, fds[0] < 0 ? 0 : 1, fn, arg);
 }

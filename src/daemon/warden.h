@@ -24,6 +24,8 @@ struct warden_reply {
                 struct wp_end end;
                 struct wp_usage usage;
                 struct wp_list list;
+                char policy[HASH_TEXT];           /* WP_NETWORK */
+                const struct wp_records *records; /* borrowed */
         };
         int fd; /* WP_EVIDENCE: sealed memory, closed after the callback; else -1 */
 };
@@ -39,12 +41,29 @@ bool warden_is_up(const struct warden *w);
 /* The comparison is done; failed: try again from the start. */
 void warden_agreed(struct warden *w, const struct err *failed);
 
-void warden_create(struct warden *w, const struct wp_create *c, const char *policy, const char *env, size_t n_env,
-                   warden_fn fn, void *arg);
+/* Any request. Takes the descriptors, also on failure; body->bad: it fails like any other. */
+struct wr;
+void warden_send(struct warden *w, enum wp_type type, const struct wr *body, const int *fds, size_t n_fds, warden_fn fn,
+                 void *arg);
+
+/* --- warden_ask.c --- */
+struct warden_order {
+        struct wp_create create;
+        const char *policy;         /* canonical JSON */
+        const char *ceiling, *bind; /* NULL: without a network; bind "": the server's address */
+        const char *env;            /* NAME=value, each with its NUL */
+        size_t n_env;
+};
+void warden_create(struct warden *w, const struct warden_order *o, warden_fn fn, void *arg);
 /* WP_KILL, WP_USAGE, WP_EVIDENCE, WP_FREEZE, WP_THAW */
 void warden_ask(struct warden *w, enum wp_type type, const char *id, warden_fn fn, void *arg);
 /* Makes it possible that a user of the sandbox starts commands. */
 void warden_launch(struct warden *w, const char *id, uint32_t uid, warden_fn fn, void *arg);
 /* How many ready sandboxes of a policy there should be. */
-void warden_pool(struct warden *w, uint32_t n, const char *policy, warden_fn fn, void *arg);
+void warden_pool(struct warden *w, uint32_t n, const char *policy, const char *ceiling, warden_fn fn, void *arg);
+/* Replaces the rules of a living sandbox. */
+void warden_network(struct warden *w, const struct wp_network *n, const char *policy, const char *ceiling, warden_fn fn,
+                    void *arg);
+/* Answered when sandboxes have tried something. */
+void warden_records(struct warden *w, warden_fn fn, void *arg);
 void warden_list(struct warden *w, uint32_t from_slot, warden_fn fn, void *arg);

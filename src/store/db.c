@@ -45,6 +45,9 @@ static const char *const migrations[] = {
         " kind TEXT NOT NULL, data TEXT NOT NULL) STRICT;"
         "CREATE INDEX event_sandbox ON event(sandbox, seq);",
         "ALTER TABLE sandbox ADD COLUMN socket TEXT NOT NULL DEFAULT '';",
+        "CREATE TABLE egress("
+        " sandbox TEXT NOT NULL, n INTEGER NOT NULL, denied INTEGER NOT NULL, data TEXT NOT NULL,"
+        " PRIMARY KEY(sandbox, n)) STRICT, WITHOUT ROWID;",
 };
 _Static_assert(STORE_GONE == 3, "the indexes above name it");
 

@@ -5,7 +5,7 @@
 
 #include "store/store.h"
 
-enum { STORE_STATEMENTS = 48 };
+enum { STORE_STATEMENTS = 56 };
 
 struct store {
         sqlite3 *db;

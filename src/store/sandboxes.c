@@ -267,5 +267,9 @@ int store_prune(struct store *s, uint64_t ended_before_ms, unsigned keep_events,
                                               "u", (uint64_t) keep_events),
                                      err);
 
+        if (more >= 0)
+                more = db_run(s,
+                              db_query(s, err, "DELETE FROM egress WHERE sandbox NOT IN (SELECT id FROM sandbox)", ""),
+                              err);
         return more < 0 ? more : rows + more;
 }

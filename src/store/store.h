@@ -151,6 +151,19 @@ struct store_event_filter {
 /* Oldest first. */
 int store_event_each(struct store *s, const struct store_event_filter *f, store_event_fn fn, void *arg,
                      struct err *err);
+/* --- attempts of sandboxes to reach something --- */
+struct store_attempt {
+        const char *sandbox;
+        bool denied;
+        const char *data; /* JSON object */
+};
+/* All or none; of each sandbox the newest `keep` stay. Those of unknown sandboxes are passed over. */
+int store_egress_add(struct store *s, const struct store_attempt *all, size_t n, unsigned keep, struct err *err);
+typedef int (*store_egress_fn)(void *arg, uint64_t n, const char *data);
+/* Oldest first; denied: only those. */
+int store_egress_each(struct store *s, const char *sandbox, bool denied, store_egress_fn fn, void *arg,
+                      struct err *err);
+
 struct store_last {
         uint64_t seq, time_ms;
         char kind[STORE_KIND];

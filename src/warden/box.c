@@ -23,6 +23,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "base/wr.h"
+#include "network.h"
 #include "state.h"
 
 enum { DENIALS = 50, DENIALS_PER_S = 5, GIVE_UP_MS = 500 };
@@ -70,6 +71,7 @@ void box_free(struct box *b) {
                         j->box = NULL; /* it works for nobody now */
         }
         pool_leave(b);
+        network_leave(b);
         loop_drop(&b->end);
         loop_drop(&b->listener);
         TAILQ_REMOVE(&warden.boxes, b, link);
@@ -249,6 +251,7 @@ static void on_end(struct watch *w, uint32_t events) {
         if (b->state != WP_ENDING)
                 b->last.reason = b->last.oom_kills > 0 ? WP_OOM : WP_LOST;
         b->state = WP_ENDING;
+        network_leave(b);
         loop_drop(&b->end);
         loop_drop(&b->listener);
         b->retry_ns = clock_mono_ns();

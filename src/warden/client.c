@@ -89,6 +89,16 @@ void client_reply(struct asker to, const struct wr *body, const struct err *fail
         }
 }
 
+bool client_is_there(uint64_t number) {
+        const struct client *c;
+
+        TAILQ_FOREACH(c, &warden.clients, link) {
+                if (c->number == number)
+                        return !c->dead;
+        }
+        return false;
+}
+
 void client_tell(const struct wp_event *e) {
         uint8_t space[IPC_MAX];
         struct wr w = wr_to(space, sizeof(space));

@@ -21,7 +21,7 @@
 #include "base/wr.h"
 #include "state.h"
 
-enum { JOB_FAILED = 1 };
+enum { JOB_FAILED = 1, ASK_MS = 20000 };
 
 static void on_report(struct watch *w, uint32_t events) {
         struct job *j = OF_WATCH(w, struct job, report);
@@ -29,6 +29,11 @@ static void on_report(struct watch *w, uint32_t events) {
         int r = ipc_recv(w->fd, &m);
 
         (void) events;
+        if (r > 0 && j->ask && m.n > 0 && m.bytes[0] >= JOB_ASKS) {
+                j->ask(j, &m);
+                ipc_msg_done(&m);
+                return;
+        }
         j->done(j, r > 0 ? &m : NULL);
         ipc_msg_done(&m);
         loop_drop(&j->report);
@@ -37,17 +42,40 @@ static void on_report(struct watch *w, uint32_t events) {
         free(j);
 }
 
-static _Noreturn void child(job_fn fn, const void *arg, pid_t parent, int report_fd) {
+/* To fixed numbers; by way of high ones, so that none is overwritten before it was copied. */
+static int keep_fds(int *const fds[], size_t n) {
+        enum { HIGH = 64 };
+
+        for (size_t i = 0; i < n; i++) {
+                *fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, HIGH);
+                if (*fds[i] < 0)
+                        return -errno;
+        }
+        for (size_t i = 0; i < n; i++) {
+                int to = WARDEN_FD_MORE + (int) i;
+
+                if (dup3(*fds[i], to, O_CLOEXEC) < 0)
+                        return -errno;
+                *fds[i] = to;
+        }
+        return 0;
+}
+
+static _Noreturn void child(job_fn fn, const void *arg, pid_t parent, int report_fd, int *const fds[], size_t n) {
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
                 _exit(JOB_FAILED);
         if (dup3(report_fd, WARDEN_FD_REPORT, O_CLOEXEC) < 0 || dup3(warden.image_fd, WARDEN_FD_IMAGE, O_CLOEXEC) < 0 ||
-            sys_close_range(WARDEN_FD_IMAGE + 1, ~0u, 0) < 0)
+            keep_fds(fds, n) < 0 || sys_close_range(WARDEN_FD_MORE + (unsigned) n, ~0u, 0) < 0)
                 _exit(JOB_FAILED);
         fn(arg);
         _exit(JOB_FAILED);
 }
 
 struct job *job_start(job_fn fn, const void *arg, bool maker, struct err *err) {
+        return job_start_with(fn, arg, maker, NULL, 0, err);
+}
+
+struct job *job_start_with(job_fn fn, const void *arg, bool maker, int *const fds[], size_t n, struct err *err) {
         pid_t self = getpid();
         struct job *j = calloc(1, sizeof(*j));
         int pair[2], high;
@@ -61,7 +89,7 @@ struct job *job_start(job_fn fn, const void *arg, bool maker, struct err *err) {
         high = fcntl(pair[1], F_DUPFD_CLOEXEC, WARDEN_FD_IMAGE + 1); /* out of the way of the fixed numbers */
         pid = high < 0 ? -1 : fork();
         if (pid == 0)
-                child(fn, arg, self, high);
+                child(fn, arg, self, high, fds, n);
         own_closep(&high);
         (void) close(pair[1]);
         if (pid < 0 || loop_watch(&j->report, pair[0], on_report) < 0) {
@@ -82,14 +110,40 @@ int job_report(const struct wr *body, const int *fds, size_t n_fds) {
 }
 
 /* u8 ok; of a failure: u32 errno, u8 kind, str message. */
+static void put_failure(struct wr *w, const struct err *failed) {
+        wr_u8(w, 0);
+        wr_u32(w, (uint32_t) -failed->code);
+        wr_u8(w, (uint8_t) failed->kind);
+        wr_str(w, failed->msg);
+}
+
+int job_ask(const struct wr *body, const int *fds, size_t n_fds, struct ipc_msg *answer, struct rd *ret_body,
+            struct err *err) {
+        int r = job_report(body, fds, n_fds);
+
+        if (r == 0)
+                r = sys_poll_in(WARDEN_FD_REPORT, ASK_MS);
+        if (r <= 0)
+                return err_set(err, r < 0 ? r : -ETIMEDOUT, ERR_INTERNAL, "the warden does not answer");
+        return job_result(ipc_recv(WARDEN_FD_REPORT, answer) > 0 ? answer : NULL, ret_body, err);
+}
+
+void job_answer(struct job *j, const struct wr *body, const struct err *failed) {
+        uint8_t space[IPC_MAX];
+        struct wr w = wr_to(space, sizeof(space));
+
+        if (failed)
+                put_failure(&w, failed);
+        else
+                wr_bytes(&w, body->p, body->len);
+        (void) ipc_send(j->report.fd, w.p, w.len, NULL, 0); /* one that is dead is told of by its report */
+}
+
 _Noreturn void job_failed(const struct err *failed) {
         uint8_t space[IPC_MAX];
         struct wr w = wr_to(space, sizeof(space));
 
-        wr_u8(&w, 0);
-        wr_u32(&w, (uint32_t) -failed->code);
-        wr_u8(&w, (uint8_t) failed->kind);
-        wr_str(&w, failed->msg);
+        put_failure(&w, failed);
         _exit(job_report(&w, NULL, 0) < 0 ? JOB_FAILED : 0);
 }
 

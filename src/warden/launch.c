@@ -17,6 +17,7 @@
 #include "base/sys.h"
 #include "base/wr.h"
 #include "evidence/evidence.h"
+#include "network.h"
 #include "sandbox/sandbox.h"
 #include "state.h"
 
@@ -37,9 +38,12 @@ static int reopen(struct err *err) {
 
 static int plan_again(const struct box *b, const struct record *rec, struct plan *ret, struct err *err) {
         static struct policy policy;
+        struct plan_way_out way = network_way_out(NULL, NULL);
         int r = record_policy(rec, &policy, err);
 
-        return r < 0 ? r : maker_plan(&policy, b->hostname, ret, err);
+        if (rec->own_certificates && !way.ca_bundle)
+                way.ca_bundle = PLAN_BUNDLE; /* there are some inside, whatever its rules are now */
+        return r < 0 ? r : maker_plan(&policy, b->hostname, &way, ret, err);
 }
 
 static int hold(const struct box *b, const struct plan *plan, const struct record *rec, struct sandbox *sb,
@@ -69,7 +73,7 @@ static int hold(const struct box *b, const struct plan *plan, const struct recor
                 (struct cgroup_limits){ .memory_bytes = l->memory_bytes, .cpu_milli = l->cpu_milli, .pids = l->pids };
         r = box_groups(b, &sb->cgroup, err);
         sb->has_cgroup = r == 0;
-        return r;
+        return r == 0 && plan->net ? sandbox_net_attach(sb, err) : r;
 }
 
 static int launch(const struct launching *a, struct sandbox *sb, struct err *err) {

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/own.h"
+#include "network.h"
 #include "state.h"
 
 enum { EVENTS = 64 };
@@ -66,7 +67,7 @@ int loop_open(struct err *err) {
 
 void loop_turn(void) {
         static int wait_ms; /* the first turn waits for nothing */
-        int pool_ms;
+        int pool_ms, net_ms;
 
         n_events = epoll_wait(warden.epoll_fd, events, EVENTS, wait_ms);
         for (int i = 0; i < n_events; i++) {
@@ -79,7 +80,10 @@ void loop_turn(void) {
         /* Last, so that a caller sees what this turn has ended, before another one waits. */
         wait_ms = box_retry();
         pool_ms = pool_fill();
+        net_ms = network_turn();
         maker_next();
         if (wait_ms < 0 || (pool_ms >= 0 && pool_ms < wait_ms))
                 wait_ms = pool_ms;
+        if (wait_ms < 0 || (net_ms >= 0 && net_ms < wait_ms))
+                wait_ms = net_ms;
 }

@@ -5,7 +5,8 @@
  * It may be killed and started again at any moment. Sandboxes do not notice: they have no end of the warden's, and what
  * it knows is in their records (recover.c).
  *
- * usage: gabion-warden [--run DIR] [--uid UID] [--end-all]
+ * usage: gabion-warden [--run DIR] [--uid UID] [--end-all] [--upstream-proxy URL] [--bind ADDRESS] [--ca-bundle FILE]
+ *                      [--resolve NAME:PORT=ADDRESS:PORT]...
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "network.h"
 #include "sandbox/sandbox.h"
 #include "state.h"
 
@@ -163,16 +165,16 @@ static void end_all(void) {
 
 static int options(int argc, char **argv, bool *ret_end_all, struct err *err) {
         static const struct option known[] = {
-                { "run", required_argument, NULL, 'r' },
-                { "uid", required_argument, NULL, 'u' },
-                { "end-all", no_argument, NULL, 'e' },
-                { NULL, 0, NULL, 0 },
+                { "run", required_argument, NULL, 'r' },     { "uid", required_argument, NULL, 'u' },
+                { "end-all", no_argument, NULL, 'e' },       { "upstream-proxy", required_argument, NULL, 'n' },
+                { "bind", required_argument, NULL, 'n' },    { "ca-bundle", required_argument, NULL, 'n' },
+                { "resolve", required_argument, NULL, 'n' }, { NULL, 0, NULL, 0 },
         };
         uint64_t uid = 0;
-        int c;
+        int c, at = 0;
 
         (void) str_copy(warden.run, sizeof(warden.run), "/run/gabion-warden");
-        while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        while ((c = getopt_long(argc, argv, "", known, &at)) != -1) {
                 if (c == 'r' && (optarg[0] != '/' || strlen(optarg) > WARDEN_RUN_MAX))
                         return err_set(err, -EINVAL, ERR_INVALID, "--run: an absolute path of at most %d characters",
                                        WARDEN_RUN_MAX);
@@ -180,11 +182,15 @@ static int options(int argc, char **argv, bool *ret_end_all, struct err *err) {
                         (void) str_copy(warden.run, sizeof(warden.run), optarg);
                 else if (c == 'u' && str_to_u64(optarg, UINT32_MAX - 1, &uid) < 0)
                         return err_set(err, -EINVAL, ERR_INVALID, "--uid: a number is wanted");
+                else if (c == 'n' && network_option(known[at].name, optarg, err) < 0)
+                        return err->code;
                 else if (c == 'e')
                         *ret_end_all = true;
                 else if (c == '?')
-                        return err_set(err, -EINVAL, ERR_INVALID,
-                                       "usage: gabion-warden [--run DIR] [--uid UID] [--end-all]");
+                        return err_set(
+                                err, -EINVAL, ERR_INVALID,
+                                "usage: gabion-warden [--run DIR] [--uid UID] [--end-all] [--upstream-proxy URL] "
+                                "[--bind ADDRESS] [--ca-bundle FILE] [--resolve NAME:PORT=ADDRESS:PORT]...");
         }
         warden.daemon = (uid_t) uid;
         return optind == argc

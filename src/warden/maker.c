@@ -25,6 +25,8 @@
 #include "base/wr.h"
 #include "evidence/evidence.h"
 #include "json/json.h"
+#include "network.h"
+#include "policy/decode.h"
 #include "sandbox/sandbox.h"
 #include "state.h"
 
@@ -118,13 +120,19 @@ int maker_statement(const struct plan *plan, const struct sandbox *sb, const str
 
 /* The hash of a plan takes longest of all, and most plans are alike: the last ones are remembered. */
 static int plan_known(struct plan *plan, struct err *err) {
-        static struct { char policy[HASH_TEXT], hostname[PLAN_HOSTNAME], plan[HASH_TEXT]; } seen[PLANS];
+        static struct {
+                char policy[HASH_TEXT], ceiling[HASH_TEXT], bind[WP_ADDRESS], hostname[PLAN_HOSTNAME], plan[HASH_TEXT];
+        } seen[PLANS];
         static size_t next;
-        char policy[HASH_TEXT];
+        const char *bind = plan->net && plan->way_out.bind ? plan->way_out.bind : "";
+        char policy[HASH_TEXT], ceiling[HASH_TEXT] = "";
         int r = policy_hash(plan->policy, policy, err);
 
+        if (r == 0 && plan->net && plan->way_out.ceiling)
+                r = policy_hash(plan->way_out.ceiling, ceiling, err);
         for (size_t i = 0; r == 0 && i < PLANS; i++)
-                if (str_eq(seen[i].policy, policy) && str_eq(seen[i].hostname, plan->hostname)) {
+                if (str_eq(seen[i].policy, policy) && str_eq(seen[i].hostname, plan->hostname) &&
+                    str_eq(seen[i].ceiling, ceiling) && str_eq(seen[i].bind, bind)) {
                         memcpy(plan->hash, seen[i].plan, sizeof(plan->hash));
                         return 0;
                 }
@@ -133,14 +141,19 @@ static int plan_known(struct plan *plan, struct err *err) {
         if (r < 0)
                 return r;
         memcpy(seen[next].policy, policy, sizeof(policy));
+        memcpy(seen[next].ceiling, ceiling, sizeof(ceiling));
+        (void) str_copy(seen[next].bind, sizeof(seen[next].bind), bind);
         memcpy(seen[next].hostname, plan->hostname, sizeof(seen[next].hostname));
         memcpy(seen[next].plan, plan->hash, sizeof(plan->hash));
         next = (next + 1) % PLANS;
         return 0;
 }
 
-int maker_plan(const struct policy *policy, const char *hostname, struct plan *ret, struct err *err) {
-        const struct plan_request req = { .hostname = hostname[0] ? hostname : NULL, .many_users = true };
+int maker_plan(const struct policy *policy, const char *hostname, const struct plan_way_out *way, struct plan *ret,
+               struct err *err) {
+        const struct plan_request req = { .hostname = hostname[0] ? hostname : NULL,
+                                          .many_users = true,
+                                          .way_out = *way };
         int r = plan_compile(policy, &req, &warden.facts, ret, err);
 
         return r < 0 ? r : plan_known(ret, err);
@@ -163,13 +176,17 @@ struct making {
 
 static struct plan plan; /* of what is made next; compiled before the fork, so that the hash is remembered */
 
-/* Everything up to a launcher behind the gate. Here a network namespace from the pool will be given to the request. */
+/* Everything up to a launcher behind the gate. */
 static int make(struct making *m, struct err *err) {
         static const char *const argv[] = { "launcher", NULL };
         const struct box *b = m->o->box;
-        const struct sandbox_request req = {
-                .argv = argv, .envp = argv + 1, .cwd = "/", .counted = true, .keep = &m->keep
-        };
+        struct netns netns = m->o->netns;
+        const struct sandbox_request req = { .argv = argv,
+                                             .envp = argv + 1,
+                                             .cwd = "/",
+                                             .counted = true,
+                                             .keep = &m->keep,
+                                             .net = m->o->has_netns ? &netns : NULL };
         int r;
 
         m->keep.control_fd = r = listen_at(b->id, false, b->uid, err);
@@ -180,13 +197,19 @@ static int make(struct making *m, struct err *err) {
         if (r >= 0)
                 r = sandbox_start(&plan, &req, &m->sb, err);
         if (r == 0)
+                r = network_hand_over(&plan, &m->sb, &m->rec, err);
+        if (r == 0)
                 r = evidence_read_early(&plan, &m->sb, &m->ev, err);
+        if (r == 0)
+                r = evidence_canary(&plan, &m->sb, &m->ev, err);
         if (r == 0)
                 r = sandbox_wait(&m->sb, err);
         if (r == 0)
                 r = evidence_read(&plan, &m->sb, &m->ev, err);
         if (r == 0)
                 r = maker_env(m->keep.connected_fd, m->o->env, m->o->n_env, err);
+        if (r == 0)
+                r = network_proven(&plan, err);
         return r < 0 ? r : sandbox_release(&m->sb, err);
 }
 
@@ -251,7 +274,9 @@ static void maker_run(const void *arg) {
 void order_free(struct order *o) {
         if (!o)
                 return;
-        free(o->policy);
+        policy_freep(&o->policy);
+        policy_freep(&o->ceiling);
+        free(o->document);
         if (o->env)
                 explicit_bzero(o->env, o->n_env);
         free(o->env);
@@ -325,15 +350,22 @@ static void on_made(struct job *j, struct ipc_msg *m) {
 }
 
 static int start(struct order *o, struct err *err) {
+        const struct plan_way_out way = network_way_out(o->ceiling, o->bind);
+        int *fds[NETWORK_FDS];
         struct job *j;
-        int r = maker_plan(o->policy, o->box->hostname, &plan, err);
+        size_t n = 0;
+        int r = maker_plan(o->policy, o->box->hostname, &way, &plan, err);
 
+        if (r == 0)
+                r = network_prepare(o, &plan, fds, &n, err);
         if (r < 0)
                 return r;
-        j = job_start(maker_run, o, true, err);
+        j = job_start_with(maker_run, o, true, fds, n, err);
+        network_prepared(o);
         if (!j)
                 return err->code;
         j->done = on_made;
+        j->ask = network_asked;
         j->order = o;
         return 0;
 }

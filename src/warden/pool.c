@@ -18,12 +18,18 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "evidence/evidence.h"
+#include "network.h"
+#include "policy/decode.h"
+#include "policy/net.h"
 #include "sandbox/sandbox.h"
 #include "state.h"
 
-/* Memory, processor, processes, time and output are set when it is claimed, and so is the name of the policy. */
-static int shape_hash(const struct policy *p, char dst[HASH_TEXT], struct err *err) {
-        static struct policy plain, std;
+/* Memory, processor, processes, time and output are set when it is claimed, and so are the name of the policy and the
+ * rules of its network, if it has one. Certificates are there from the beginning. */
+static int shape_hash(const struct policy *p, const struct policy *ceiling, char dst[HASH_TEXT], struct err *err) {
+        static struct policy plain, std; /* borrows */
+        char text[HASH_TEXT + 8];
+        int r;
 
         policy_default(&std);
         plain = *p;
@@ -33,7 +39,13 @@ static int shape_hash(const struct policy *p, char dst[HASH_TEXT], struct err *e
         plain.limits.pids = std.limits.pids;
         plain.limits.time_ms = std.limits.time_ms;
         plain.limits.output_bytes = std.limits.output_bytes;
-        return policy_hash(&plain, dst, err);
+        plain.net = NULL;
+        r = policy_hash(&plain, dst, err);
+        if (r < 0 || !policy_net_any(p))
+                return r;
+        (void) snprintf(text, sizeof(text), "%s net %d", dst, policy_net_opens_tls(p, ceiling));
+        hash_text(dst, text, strlen(text));
+        return 0;
 }
 
 static struct shape *shape_find(const char *hash) {
@@ -44,6 +56,12 @@ static struct shape *shape_find(const char *hash) {
                         return s;
         }
         return NULL;
+}
+
+static void shape_free(struct shape *s) {
+        policy_freep(&s->policy);
+        policy_freep(&s->ceiling);
+        free(s);
 }
 
 /* Ends what is ready beyond what is wanted; frees a shape that nobody wants and nobody is in. */
@@ -65,14 +83,14 @@ static void trim(struct shape *s) {
         }
         TAILQ_REMOVE(&warden.shapes, s, link);
         warden.n_shapes--;
-        free(s->policy);
-        free(s);
+        shape_free(s);
 }
 
-int pool_set(const struct policy *p, uint32_t wanted, struct err *err) {
+int pool_set(const struct policy *p, const struct policy *ceiling, uint32_t wanted, struct err *err) {
         char hash[HASH_TEXT];
         struct shape *s;
-        int r = shape_hash(p, hash, err);
+        int r = wanted > WP_POOL_MAX ? err_set(err, -EINVAL, ERR_INVALID, "pool: at most %d", WP_POOL_MAX)
+                                     : shape_hash(p, ceiling, hash, err);
 
         if (r < 0)
                 return r;
@@ -83,13 +101,15 @@ int pool_set(const struct policy *p, uint32_t wanted, struct err *err) {
                 return err_set(err, -EBUSY, ERR_LIMIT, "more than %d pools", WARDEN_SHAPES);
         if (!s) {
                 s = calloc(1, sizeof(*s));
-                if (s)
-                        s->policy = malloc(sizeof(*s->policy));
-                if (!s || !s->policy) {
-                        free(s);
+                if (!s)
                         return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+                r = policy_copy(p, &s->policy, err);
+                if (r == 0 && ceiling)
+                        r = policy_copy(ceiling, &s->ceiling, err);
+                if (r < 0) {
+                        shape_free(s);
+                        return r;
                 }
-                *s->policy = *p;
                 memcpy(s->hash, hash, sizeof(s->hash));
                 TAILQ_INSERT_TAIL(&warden.shapes, s, link);
                 warden.n_shapes++;
@@ -104,14 +124,16 @@ static int order_one(struct shape *s, struct err *err) {
         struct order *o = calloc(1, sizeof(*o));
         int r = id_new(id);
 
-        if (o)
-                o->policy = malloc(sizeof(*o->policy));
-        if (!o || !o->policy || r < 0) {
+        if (!o || r < 0) {
                 order_free(o);
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
         }
-        *o->policy = *s->policy;
-        o->box = box_new(id, "pool", err);
+        r = policy_copy(s->policy, &o->policy, err);
+        if (r == 0 && s->ceiling)
+                r = policy_copy(s->ceiling, &o->ceiling, err);
+        o->box = r == 0 ? box_new(id, "pool", err) : NULL;
+        if (o->box && network_order_closed(o, err) < 0)
+                box_free(TAKE_PTR(o->box));
         if (!o->box) {
                 order_free(o);
                 return err->code;
@@ -279,13 +301,15 @@ static int sockets_move(const struct box *b, const char *id, uid_t uid, struct e
 }
 
 /* Reads everything back and writes it down under its new name. */
-static int settle(struct box *b, const struct plan *plan, struct sandbox *sb, struct err *err) {
+static int settle(struct box *b, const struct order *o, const struct plan *plan, struct sandbox *sb, struct err *err) {
         static struct evidence ev;
         CLEANUP(record_done) struct record rec;
         AUTO_FD int fd = record_open(b->slot, O_RDWR);
         int r = fd < 0 ? err_set(err, fd, ERR_INTERNAL, "claim: record: %s", strerror(-fd))
-                       : evidence_read_again(plan, sb, &ev, err);
+                       : network_claim(b, o, plan, sb, &ev, err);
 
+        if (r == 0)
+                r = evidence_read_again(plan, sb, &ev, err);
         record_from(&rec, b);
         if (r == 0)
                 r = maker_statement(plan, sb, &ev, &rec, err);
@@ -301,7 +325,8 @@ static int settle(struct box *b, const struct plan *plan, struct sandbox *sb, st
 static int become(struct box *b, const struct wp_create *c, const struct order *o, uid_t uid, struct err *err) {
         static struct plan plan;
         static struct sandbox sb;
-        int r = maker_plan(o->policy, c->hostname, &plan, err);
+        const struct plan_way_out way = network_way_out(o->ceiling, o->bind);
+        int r = maker_plan(o->policy, c->hostname, &way, &plan, err);
 
         sb = (struct sandbox){ .slot = b->slot,
                                .agent_pid = b->pid,
@@ -332,8 +357,10 @@ static int become(struct box *b, const struct wp_create *c, const struct order *
                 b->created_ms = clock_real_ms();
                 (void) snprintf(path, sizeof(path), "%d/root", (int) b->pid);
                 sb.root_fd = openat(warden.proc_fd, path, O_PATH | O_CLOEXEC);
-                r = settle(b, &plan, &sb, err);
+                r = settle(b, o, &plan, &sb, err);
         }
+        if (plan.net)
+                sandbox_net_close(&sb);
         own_closep(&sb.root_fd);
         if (sb.has_cgroup)
                 cgroup_close(&sb.cgroup);
@@ -344,7 +371,7 @@ int pool_claim(const struct wp_create *c, const struct order *o, uid_t uid, stru
         char hash[HASH_TEXT];
         struct shape *s;
         struct box *b;
-        int r = shape_hash(o->policy, hash, err);
+        int r = shape_hash(o->policy, o->ceiling, hash, err);
 
         if (r < 0)
                 return r;

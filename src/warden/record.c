@@ -17,14 +17,16 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "json/json.h"
+#include "network.h"
 #include "state.h"
 
-enum { RECORD_BYTES = 512 * 1024, STAT_FIELDS = 20 /* from the state on to the start time */ };
+enum { RECORD_BYTES = 3 * 1024 * 1024, STAT_FIELDS = 20 /* from the state on to the start time */ };
 
 void record_done(struct record *r) {
         free(r->policy);
         free(r->evidence);
-        r->policy = r->evidence = NULL;
+        free(r->egress);
+        r->policy = r->evidence = r->egress = NULL;
 }
 
 void record_from(struct record *r, const struct box *b) {
@@ -39,6 +41,12 @@ void record_from(struct record *r, const struct box *b) {
         memcpy(r->tenant, b->tenant, sizeof(r->tenant));
         memcpy(r->hostname, b->hostname, sizeof(r->hostname));
         memcpy(r->run, warden.run, sizeof(r->run));
+        if (!b->net)
+                return;
+        memcpy(r->egress_id, b->net->id, sizeof(r->egress_id));
+        r->egress = strdup(b->net->document);
+        r->netns = b->net->netns;
+        r->own_certificates = b->net->own_certificates;
 }
 
 static const char *const states[] = { "making", "pooled", "running", NULL };
@@ -65,16 +73,23 @@ int record_write(int fd, const struct record *r, struct err *err) {
         json_set_int(o, "disk_limit", (int64_t) r->disk_limit);
         json_set_str(o, "policy_hash", r->policy_hash);
         json_set_str(o, "evidence_hash", r->evidence_hash);
+        if (r->egress_id[0]) {
+                json_set_str(o, "egress_id", r->egress_id);
+                json_set_int(o, "netns", (int64_t) r->netns);
+                json_set_bool(o, "own_certificates", r->own_certificates);
+        }
         n = json_text(o, false, &text, err);
         if (n < 0)
                 return n;
-        /* The two large ones are text already: they are put in as they are. */
+        /* The large ones are text already: they are put in as they are. */
         text[strlen(text) - 1] = '\0';
         buf_addf(&all, "%s", text);
         if (r->policy)
                 buf_addf(&all, ",\"policy\":%s", r->policy);
         if (r->evidence)
                 buf_addf(&all, ",\"evidence\":%s", r->evidence);
+        if (r->egress)
+                buf_addf(&all, ",\"egress\":%s", r->egress);
         buf_addf(&all, "}");
         n = all.bad || pwrite(fd, all.p, all.len, 0) != (ssize_t) all.len || ftruncate(fd, (off_t) all.len) < 0 ? -EIO
                                                                                                                 : 0;
@@ -111,6 +126,10 @@ static const struct field fields[] = {
         STR("evidence_hash", evidence_hash),
         { "policy", FIELD_ANY, AT(policy), 0, 0, false, NULL, keep_text },
         { "evidence", FIELD_ANY, AT(evidence), 0, 0, false, NULL, keep_text },
+        { "egress", FIELD_ANY, AT(egress), 0, 0, false, NULL, keep_text },
+        { "egress_id", FIELD_STR, AT(egress_id), ID_TEXT, 0, false, NULL, NULL },
+        { "netns", FIELD_U64, AT(netns), INT64_MAX, 0, false, NULL, NULL },
+        { "own_certificates", FIELD_BOOL, AT(own_certificates), 0, 0, false, NULL, NULL },
         { "version", FIELD_U32, AT(version), 1, 1, true, NULL, NULL },
 #undef AT
 #undef STR

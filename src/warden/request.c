@@ -11,6 +11,9 @@
 #include "base/own.h"
 #include "base/wr.h"
 #include "json/json.h"
+#include "network.h"
+#include "policy/decode.h"
+#include "policy/net.h"
 #include "state.h"
 
 enum { ANY_STATE = BIT(0) };
@@ -46,7 +49,7 @@ static struct box *box_of(struct ipc_call *call, unsigned states, struct err *er
         return b;
 }
 
-static int policy_of(int fd, struct policy *ret, struct err *err) {
+int request_policy(int fd, struct policy *ret, struct err *err) {
         CLEANUP(json_freep) struct json *doc = NULL;
         AUTO_FREE char *text = NULL;
         size_t n;
@@ -59,17 +62,27 @@ static int policy_of(int fd, struct policy *ret, struct err *err) {
                 r = policy_decode(doc, ret, err);
         if (r < 0)
                 return r == -EBADMSG || r == -EPROTO ? -EINVAL : r;
-        if (ret->net) { /* maker.c has the place for it */
+        if (ret->n_mounts > 0) { /* whose files they would be is not decided by a process that parses requests */
                 policy_done(ret);
-                return err_set(err, -EOPNOTSUPP, ERR_DENIED, "network: not available in sandboxes of the server yet");
-        }
-        if (ret->n_mounts > 0) /* whose files they would be is not decided by a process that parses requests */
                 return err_set(err, -EOPNOTSUPP, ERR_DENIED,
                                "filesystem.mounts: not available in sandboxes of the server");
+        }
         return 0;
 }
 
-static struct order *order_of(struct ipc_call *call, struct err *err) {
+/* Of a request that has no ceiling. */
+static int closed_policy(int fd, struct policy *ret, struct err *err) {
+        int r = request_policy(fd, ret, err);
+
+        if (r == 0 && policy_net_any(ret)) {
+                policy_done(ret);
+                r = err_set(err, -EINVAL, ERR_INVALID, "network: it needs a ceiling");
+        }
+        return r;
+}
+
+/* bind: of a request with a ceiling; NULL: one without. */
+static struct order *order_of(struct ipc_call *call, const char *bind, struct err *err) {
         struct order *o = calloc(1, sizeof(*o));
         int r;
 
@@ -80,13 +93,16 @@ static struct order *order_of(struct ipc_call *call, struct err *err) {
                 (void) err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
                 return NULL;
         }
+        policy_default(o->policy);
         o->asker = asker_of(call);
         o->asked_ns = clock_mono_ns();
-        r = policy_of(call->fds[0], o->policy, err);
+        r = bind ? request_policy(call->fds[0], o->policy, err) : closed_policy(call->fds[0], o->policy, err);
         if (r == 0)
                 r = ipc_blob_read(call->fds[1], WP_ENV_BYTES, &o->env, &o->n_env, err);
         if (r == 0 && wp_env_each(o->env, o->n_env, NULL, NULL) < 0)
                 r = err_set(err, -EINVAL, ERR_INVALID, "variables: NAME=value each, with a NUL behind it");
+        if (r == 0 && bind)
+                r = network_order(o, call->fds[2], bind, err);
         if (r < 0) {
                 order_free(o);
                 return NULL;
@@ -113,35 +129,47 @@ static int claim(struct ipc_call *call, const struct wp_create *c, const struct 
         return 0;
 }
 
-static int on_create(struct ipc_call *call, struct err *err) {
-        struct wp_create c;
+static int create(struct ipc_call *call, const struct wp_create *c, const char *bind, struct err *err) {
         struct order *o;
         int r;
 
-        if (wp_get_create(&call->body, &c) < 0)
-                return malformed(err, "create");
-        if (box_find(c.id))
-                return err_set(err, -EEXIST, ERR_INVALID, "sandbox %s exists", c.id);
-        o = order_of(call, err);
+        if (box_find(c->id))
+                return err_set(err, -EEXIST, ERR_INVALID, "sandbox %s exists", c->id);
+        o = order_of(call, bind, err);
         if (!o)
-                return err->code == -EBADMSG ? -EINVAL : err->code;
-        if (c.from != WP_COLD_ONLY) {
-                r = claim(call, &c, o, err);
-                if (r == 0 || c.from == WP_POOL_ONLY || box_find(c.id)) {
+                return err->code == -EBADMSG || err->code == -EPROTO ? -EINVAL : err->code;
+        if (c->from != WP_COLD_ONLY) {
+                r = claim(call, c, o, err);
+                if (r == 0 || c->from == WP_POOL_ONLY || box_find(c->id)) {
                         order_free(o);
                         return r < 0 ? r : IPC_REPLY_NOW;
                 }
         }
-        o->box = box_new(c.id, c.tenant, err);
+        o->box = box_new(c->id, c->tenant, err);
+        if (o->box && o->document && network_give_order(o, err) < 0)
+                box_free(TAKE_PTR(o->box));
         if (!o->box) {
                 order_free(o);
                 return err->code;
         }
-        memcpy(o->box->hostname, c.hostname, sizeof(c.hostname));
+        memcpy(o->box->hostname, c->hostname, sizeof(c->hostname));
         o->box->uid = call->gate->peer.uid;
         o->box->created_ms = clock_real_ms();
         r = maker_order(o, err);
         return r < 0 ? r : IPC_REPLY_LATER;
+}
+
+static int on_create(struct ipc_call *call, struct err *err) {
+        struct wp_create c;
+
+        return wp_get_create(&call->body, &c) < 0 ? malformed(err, "create") : create(call, &c, NULL, err);
+}
+
+static int on_create_net(struct ipc_call *call, struct err *err) {
+        char bind[WP_ADDRESS];
+        struct wp_create c;
+
+        return wp_get_create_net(&call->body, &c, bind) < 0 ? malformed(err, "create") : create(call, &c, bind, err);
 }
 
 static int on_kill(struct ipc_call *call, struct err *err) {
@@ -284,10 +312,66 @@ static int on_pool(struct ipc_call *call, struct err *err) {
 
         if (wp_get_u32(&call->body, &wanted) < 0)
                 return malformed(err, "pool");
-        if (wanted > WP_POOL_MAX)
-                return err_set(err, -EINVAL, ERR_INVALID, "pool: at most %d", WP_POOL_MAX);
-        r = policy_of(call->fds[0], &policy, err);
-        return r < 0 ? r : pool_set(&policy, wanted, err);
+        r = closed_policy(call->fds[0], &policy, err);
+        if (r < 0)
+                return r;
+        r = pool_set(&policy, NULL, wanted, err);
+        policy_done(&policy);
+        return r;
+}
+
+static int on_pool_net(struct ipc_call *call, struct err *err) {
+        static struct policy policy, ceiling;
+        uint32_t wanted;
+        int r;
+
+        if (wp_get_u32(&call->body, &wanted) < 0)
+                return malformed(err, "pool");
+        r = request_policy(call->fds[0], &policy, err);
+        if (r < 0)
+                return r;
+        r = request_policy(call->fds[1], &ceiling, err);
+        if (r == 0) {
+                r = pool_set(&policy, policy_net_any(&policy) ? &ceiling : NULL, wanted, err);
+                policy_done(&ceiling);
+        }
+        policy_done(&policy);
+        return r;
+}
+
+static int on_network(struct ipc_call *call, struct err *err) {
+        static struct policy policy, ceiling;
+        char hash[HASH_TEXT];
+        struct wp_network n;
+        struct box *b;
+        int r;
+
+        if (wp_get_network(&call->body, &n) < 0)
+                return malformed(err, "network");
+        b = box_find(n.id);
+        if (!b || b->shape || (b->state != WP_RUNNING && b->state != WP_FROZEN))
+                return err_set(err, -ENOENT, ERR_NOT_FOUND, "sandbox %s: there is none", n.id);
+        if (!b->net)
+                return err_set(err, -ENETDOWN, ERR_INVALID, "sandbox %s was made without a network", n.id);
+        r = request_policy(call->fds[0], &policy, err);
+        if (r < 0)
+                return r;
+        r = request_policy(call->fds[1], &ceiling, err);
+        if (r == 0) {
+                r = network_update(b, &policy, &ceiling, n.drop, hash, err);
+                policy_done(&ceiling);
+        }
+        policy_done(&policy);
+        if (r == 0)
+                wp_put_hash(call->reply, hash);
+        return r;
+}
+
+static int on_records(struct ipc_call *call, struct err *err) {
+        if (call->body.left > 0)
+                return malformed(err, "records");
+        record_ask(asker_of(call));
+        return IPC_REPLY_LATER;
 }
 
 static int on_status(struct ipc_call *call, struct err *err) {
@@ -321,4 +405,8 @@ const struct ipc_op request_ops[WP_TYPES] = {
         [WP_LAUNCH] = { "launch", on_launch, ANY_STATE, 40, 0, false },
         [WP_POOL] = { "pool", on_pool, ANY_STATE, 4, 1, false },
         [WP_STATUS] = { "status", on_status, ANY_STATE, 0, 0, false },
+        [WP_CREATE_NET] = { "create", on_create_net, ANY_STATE, 256, 3, false },
+        [WP_POOL_NET] = { "pool", on_pool_net, ANY_STATE, 4, 2, false },
+        [WP_NETWORK] = { "network", on_network, ANY_STATE, 40, 2, false },
+        [WP_RECORDS] = { "records", on_records, ANY_STATE, 0, 0, false },
 };

@@ -17,6 +17,7 @@
 #include "ipc/ipc.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
+#include "sandbox/net.h"
 #include "seccomp/seccomp.h"
 #include "wardenproto/wardenproto.h"
 
@@ -36,7 +37,8 @@ enum {
         WARDEN_LATER_MS = 15,     /* between a claim and making another */
         WARDEN_BACKOFF_MS = 1000, /* before a pool tries again what failed */
         WARDEN_FD_REPORT = 7,     /* in a child: where it reports, */
-        WARDEN_FD_IMAGE = 8,      /* the agent's image */
+        WARDEN_FD_IMAGE = 8,      /* the agent's image, */
+        WARDEN_FD_MORE = 9,       /* and what else it was given */
 };
 
 /* A descriptor in the loop. */
@@ -87,6 +89,7 @@ struct box {
         bool stuck;
         struct shape *shape; /* it waits in that pool */
         struct facts *facts; /* then */
+        struct netbox *net;  /* network.h; NULL: without a network */
         unsigned denials_left, suppressed;
         uint64_t denial_ns;
 };
@@ -100,6 +103,11 @@ struct order {
         struct policy *policy;
         char *env;
         size_t n_env;
+        /* With a network: */
+        struct policy *ceiling;
+        char *document, bind[WP_ADDRESS];
+        struct netns netns; /* a ready one */
+        bool has_netns;
 };
 
 /* A child process at work. */
@@ -108,6 +116,7 @@ struct job {
         struct watch report;
         pid_t pid;
         void (*done)(struct job *j, struct ipc_msg *m); /* m NULL: it ended without a word */
+        void (*ask)(struct job *j, struct ipc_msg *m);  /* it wants an answer first; may be NULL */
         struct order *order;
         struct box *box;
         struct asker asker;
@@ -118,7 +127,7 @@ struct job {
 struct shape {
         TAILQ_ENTRY(shape) link;
         char hash[HASH_TEXT];
-        struct policy *policy;
+        struct policy *policy, *ceiling; /* ceiling NULL: without a network */
         uint32_t wanted, making, ready;
         uint64_t not_before_ns;
 };
@@ -163,10 +172,14 @@ int client_listen(struct err *err);
 /* Answers a request that was put off, if its client is still there. failed = NULL: success. */
 void client_reply(struct asker to, const struct wr *body, const struct err *failed);
 void client_tell(const struct wp_event *e);
+/* Is that client still connected? */
+bool client_is_there(uint64_t number);
 void client_bury(void);
 
 /* --- request.c --- */
 extern const struct ipc_op request_ops[WP_TYPES];
+/* A policy from sealed memory. On success policy_done() is due. */
+int request_policy(int fd, struct policy *ret, struct err *err);
 
 /* --- box.c --- */
 struct box *box_new(const char *id, const char *tenant, struct err *err);
@@ -198,6 +211,10 @@ struct record {
         uint64_t offset; /* seconds by which its clocks are behind */
         char policy_hash[HASH_TEXT], evidence_hash[HASH_TEXT];
         char *policy, *evidence; /* canonical JSON; owned; NULL: not there yet */
+        char *egress;            /* rules of the network that are in force; NULL: none */
+        char egress_id[ID_TEXT];
+        uint64_t netns;
+        bool own_certificates;
 };
 void record_done(struct record *r);
 int record_write(int fd, const struct record *r, struct err *err);
@@ -213,6 +230,14 @@ uint64_t record_start_time(pid_t pid);
 typedef void (*job_fn)(const void *arg);
 /* Runs fn(arg) in a child, which must report once and never returns. The struct is the loop's afterwards. */
 struct job *job_start(job_fn fn, const void *arg, bool maker, struct err *err);
+/* The same for one that keeps descriptors of ours; in the child the numbers behind the pointers are its own. */
+struct job *job_start_with(job_fn fn, const void *arg, bool maker, int *const fds[], size_t n, struct err *err);
+/* In the child, before its report: asks something, of which the first byte is the kind, and waits for the answer. */
+enum { JOB_ASKS = 2 };
+int job_ask(const struct wr *body, const int *fds, size_t n_fds, struct ipc_msg *answer, struct rd *ret_body,
+            struct err *err);
+/* The parent's answer: begins with u8 1. */
+void job_answer(struct job *j, const struct wr *body, const struct err *failed);
 /* In the child: the one report. A good one starts with u8 1. */
 int job_report(const struct wr *body, const int *fds, size_t n_fds);
 _Noreturn void job_failed(const struct err *failed);
@@ -226,7 +251,8 @@ void order_free(struct order *o);
 /* Starts makers while there is work. */
 void maker_next(void);
 /* Compiles, and fills in the plan's hash. */
-int maker_plan(const struct policy *policy, const char *hostname, struct plan *ret, struct err *err);
+int maker_plan(const struct policy *policy, const char *hostname, const struct plan_way_out *way, struct plan *ret,
+               struct err *err);
 /* Sends AP_ENV over a connection to the gate and waits for the answer. */
 int maker_env(int gate_fd, const char *env, size_t n_env, struct err *err);
 int maker_connect_gate(const char *id, struct err *err);
@@ -239,7 +265,8 @@ int maker_statement(const struct plan *plan, const struct sandbox *sb, const str
                     struct err *err);
 
 /* --- pool.c --- */
-int pool_set(const struct policy *p, uint32_t wanted, struct err *err);
+/* ceiling NULL: without a network. */
+int pool_set(const struct policy *p, const struct policy *ceiling, uint32_t wanted, struct err *err);
 /* Orders what is missing. Milliseconds until it wants to be called again, or -1. */
 int pool_fill(void);
 /* A new sandbox came for a pool, or did not. */

@@ -51,13 +51,31 @@ void wp_put_create(struct wr *w, const struct wp_create *c) {
         wr_u8(w, c->from);
 }
 
-int wp_get_create(struct rd *r, struct wp_create *ret) {
+static bool get_create(struct rd *r, struct wp_create *ret) {
         rd_str(r, ret->id, sizeof(ret->id));
         rd_str(r, ret->tenant, sizeof(ret->tenant));
         rd_str(r, ret->hostname, sizeof(ret->hostname));
         ret->from = rd_u8(r);
-        return done(r, is_id(ret->id) && ret->tenant[0] && is_name(ret->tenant) && is_name(ret->hostname) &&
-                               !strchr(ret->hostname, '_') && ret->from < WP_FROMS);
+        return is_id(ret->id) && ret->tenant[0] && is_name(ret->tenant) && is_name(ret->hostname) &&
+               !strchr(ret->hostname, '_') && ret->from < WP_FROMS;
+}
+
+int wp_get_create(struct rd *r, struct wp_create *ret) {
+        bool ok = get_create(r, ret);
+
+        return done(r, ok);
+}
+
+void wp_put_create_net(struct wr *w, const struct wp_create *c, const char *bind) {
+        wp_put_create(w, c);
+        wr_str(w, bind);
+}
+
+int wp_get_create_net(struct rd *r, struct wp_create *ret, char bind[WP_ADDRESS]) {
+        bool ok = get_create(r, ret);
+
+        rd_str(r, bind, WP_ADDRESS);
+        return done(r, ok && is_plain(bind));
 }
 
 void wp_put_created(struct wr *w, const struct wp_created *c) {
@@ -224,6 +242,56 @@ int wp_get_status(struct rd *r, struct wp_status *ret) {
         for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
                 *all[i] = rd_u32(r);
         return done(r, true);
+}
+
+void wp_put_network(struct wr *w, const struct wp_network *n) {
+        wr_str(w, n->id);
+        wr_u8(w, n->drop);
+}
+
+int wp_get_network(struct rd *r, struct wp_network *ret) {
+        uint8_t drop;
+
+        rd_str(r, ret->id, sizeof(ret->id));
+        drop = rd_u8(r);
+        ret->drop = drop;
+        return done(r, is_id(ret->id) && drop <= 1);
+}
+
+void wp_put_hash(struct wr *w, const char hash[HASH_TEXT]) {
+        wr_str(w, hash);
+}
+
+int wp_get_hash(struct rd *r, char hash[HASH_TEXT]) {
+        rd_str(r, hash, HASH_TEXT);
+        return done(r, is_plain(hash));
+}
+
+void wp_put_lost(struct wr *w, uint32_t lost) {
+        wr_u32(w, lost);
+}
+
+bool wp_put_record(struct wr *w, const char id[ID_TEXT], const char *json) {
+        struct wr before = *w;
+
+        wr_str(w, id);
+        wr_str(w, json);
+        if (!w->bad)
+                return true;
+        *w = before;
+        return false;
+}
+
+int wp_get_records(struct rd *r, struct wp_records *ret) {
+        bool ok = true;
+
+        ret->lost = rd_u32(r);
+        for (ret->n = 0; ok && !r->bad && r->left > 0 && ret->n < WP_RECORDS_MAX; ret->n++) {
+                rd_str(r, ret->at[ret->n].id, ID_TEXT);
+                rd_str(r, ret->at[ret->n].json, WP_RECORD);
+                ok = is_id(ret->at[ret->n].id);
+        }
+        return done(r, ok);
 }
 
 int wp_env_each(const char *p, size_t n, void (*fn)(void *arg, const char *var), void *arg) {

@@ -26,6 +26,9 @@ enum {
         WP_ENV_BYTES = 60 * 1024, /* blob: NAME=value, each with its NUL */
         WP_LISTED = 24,           /* in one reply */
         WP_POOL_MAX = 256,        /* ready sandboxes of one kind */
+        WP_ADDRESS = 48,          /* with its NUL */
+        WP_RECORDS_MAX = 32,      /* in one reply */
+        WP_RECORD = 3200,         /* one attempt of a sandbox, JSON, with its NUL */
 };
 
 enum wp_type {
@@ -40,6 +43,11 @@ enum wp_type {
         WP_LAUNCH = 9,    /* id, u32 uid inside. Reply: empty, when commands of that user can start */
         WP_POOL = 10,     /* u32 how many; descriptor: policy. Reply: empty. 0 ends that pool */
         WP_STATUS = 11,   /* empty. Reply: wp_status */
+        /* With a network; the ceiling is a policy document of which only the network counts. */
+        WP_CREATE_NET = 12, /* wp_create, address; descriptors: policy, variables, ceiling. Reply as of WP_CREATE */
+        WP_POOL_NET = 13,   /* u32 how many; descriptors: policy, ceiling. Reply: empty */
+        WP_NETWORK = 14,    /* wp_network; descriptors: policy, ceiling. Reply: hash of the policy that is in force */
+        WP_RECORDS = 15,    /* empty. Reply, when there are some: attempts of sandboxes */
         WP_TYPES
 };
 
@@ -94,6 +102,12 @@ struct wp_event {
         uint32_t suppressed; /* WP_DENIED: not told any more: the sandbox asked too often */
 };
 
+/* Rules of a living sandbox are replaced. */
+struct wp_network {
+        char id[ID_TEXT];
+        bool drop; /* also for connections that are open */
+};
+
 struct wp_status {
         uint32_t running, making, queued, pooled, pool_wanted, ending;
 };
@@ -101,6 +115,8 @@ struct wp_status {
 /* Encoders write a body; w->bad if it does not fit. Decoders take all of it: 0, or -EBADMSG. */
 void wp_put_id(struct wr *w, const char *id);
 void wp_put_create(struct wr *w, const struct wp_create *c);
+/* bind: the address its connections come from; "": the server's. */
+void wp_put_create_net(struct wr *w, const struct wp_create *c, const char *bind);
 void wp_put_created(struct wr *w, const struct wp_created *c);
 void wp_put_usage(struct wr *w, const struct wp_usage *u);
 void wp_put_list(struct wr *w, const struct wp_list *l);
@@ -108,9 +124,16 @@ void wp_put_launch(struct wr *w, const char *id, uint32_t uid);
 void wp_put_end(struct wr *w, const struct wp_end *e);
 void wp_put_event(struct wr *w, const struct wp_event *e);
 void wp_put_status(struct wr *w, const struct wp_status *s);
+void wp_put_network(struct wr *w, const struct wp_network *n);
+void wp_put_hash(struct wr *w, const char hash[HASH_TEXT]);
+/* How many attempts were forgotten because nobody asked; then each that fits: false, and nothing written, when one does
+ * not. */
+void wp_put_lost(struct wr *w, uint32_t lost);
+bool wp_put_record(struct wr *w, const char id[ID_TEXT], const char *json);
 int wp_get_id(struct rd *r, char id[ID_TEXT]);
 int wp_get_u32(struct rd *r, uint32_t *ret);
 int wp_get_create(struct rd *r, struct wp_create *ret);
+int wp_get_create_net(struct rd *r, struct wp_create *ret, char bind[WP_ADDRESS]);
 int wp_get_created(struct rd *r, struct wp_created *ret);
 int wp_get_usage(struct rd *r, struct wp_usage *ret);
 int wp_get_list(struct rd *r, struct wp_list *ret);
@@ -118,6 +141,16 @@ int wp_get_launch(struct rd *r, char id[ID_TEXT], uint32_t *ret_uid);
 int wp_get_end(struct rd *r, struct wp_end *ret);
 int wp_get_event(struct rd *r, struct wp_event *ret);
 int wp_get_status(struct rd *r, struct wp_status *ret);
+int wp_get_network(struct rd *r, struct wp_network *ret);
+int wp_get_hash(struct rd *r, char hash[HASH_TEXT]);
+struct wp_records {
+        uint32_t lost, n;
+        struct {
+                char id[ID_TEXT];
+                char json[WP_RECORD]; /* not looked at */
+        } at[WP_RECORDS_MAX];
+};
+int wp_get_records(struct rd *r, struct wp_records *ret);
 
 /* The variables in a blob: checks each NAME=value and calls fn, if any. Their number, or -EBADMSG. */
 int wp_env_each(const char *p, size_t n, void (*fn)(void *arg, const char *var), void *arg);

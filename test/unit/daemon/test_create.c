@@ -200,21 +200,23 @@ static void timeouts_are_read(void **state) {
 }
 
 static void network_replaces_everything(void **state) {
-        static const char good[] = "{\"allowOut\":[\"1.2.3.4\"],\"rules\":null,\"allow_internet_access\":false}";
+        static const char good[] = "{\"allowOut\":[\"1.2.3.4\"],\"rules\":null,\"allow_internet_access\":false,"
+                                   "\"dropExisting\":true}";
         static const char bad[] = "{\"allowPublicTraffic\":false}";
         CLEANUP(json_freep) struct json *doc = NULL, *other = NULL, *network = NULL;
         AUTO_FREE char *text = NULL;
         struct err err = { 0 };
-        bool internet = true;
+        bool internet = true, drop = false;
 
         (void) state;
         assert_int_equal(json_parse("request", good, strlen(good), &doc, &err), 0);
-        assert_int_equal(create_decode_network(doc, &network, &internet, &err), 0);
+        assert_int_equal(create_decode_network(doc, &network, &internet, &drop, &err), 0);
         assert_false(internet);
+        assert_true(drop);
         assert_int_equal(json_text(network, false, &text, &err), 0);
         assert_string_equal(text, "{\"allowOut\":[\"1.2.3.4\"]}");
         assert_int_equal(json_parse("request", bad, strlen(bad), &other, &err), 0);
-        assert_int_equal(create_decode_network(other, &network, &internet, &err), -EINVAL);
+        assert_int_equal(create_decode_network(other, &network, &internet, &drop, &err), -EINVAL);
 }
 
 int main(void) {
