@@ -76,15 +76,18 @@ def basic(user):
 
 
 class Client:
-    def __init__(self, server):
-        self.server = server
+    """What one sandbox's token can do."""
+
+    def __init__(self, server, ident=ID, token=TOKEN):
+        self.server, self.ident, self.token = server, ident, token
 
     def connect(self, timeout=20):
         return http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=timeout)
 
-    @staticmethod
-    def headers(port=49983, token=TOKEN, more=None):
-        h = {"E2b-Sandbox-Id": ID, "E2b-Sandbox-Port": str(port)}
+    def headers(self, port=49983, token=None, more=None):
+        """token: "" sends none."""
+        h = {"E2b-Sandbox-Id": self.ident, "E2b-Sandbox-Port": str(port)}
+        token = self.token if token is None else token
         if token:
             h["X-Access-Token"] = token
         return {**h, **(more or {})}

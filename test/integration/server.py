@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time
 
+import envd
 import harness
 import jsonschema
 import yaml
@@ -113,6 +114,14 @@ class Client:
         assert reply.status == 201, reply
         return reply.json["sandboxID"]
 
+    def sandbox(self, **fields):
+        """A sandbox, as a client of what is inside; `made` is the reply to its create."""
+        reply = self.post("/v2/sandboxes", {"templateID": "base", "timeout": 120, **fields})
+        assert reply.status == 201, reply
+        box = envd.Client(self.server, reply.json["sandboxID"], reply.json["envdAccessToken"])
+        box.made = reply.json
+        return box
+
     def ids(self, query=""):
         reply = self.get("/v2/sandboxes" + query)
         assert reply.status == 200, reply
@@ -177,6 +186,10 @@ class Server:
 
     def wait_up(self):
         assert harness.until(lambda: self.health().get("status") == "ok", START_S, 0.02), self.log.read_text()
+
+    @property
+    def port(self):
+        return self.address[1]
 
     @property
     def key(self):

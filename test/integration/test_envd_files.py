@@ -383,7 +383,7 @@ def test_lost_events_are_told(envd, home):
 # --- the rest ---
 
 def test_plain_paths(envd):
-    assert envd.http("GET", "/health", token=None).status == 204
+    assert envd.http("GET", "/health", token="").status == 204
     assert envd.http("GET", "/envs").json == {"FROM_SANDBOX": "yes", "LOGNAME": "sandbox"}
     m = envd.http("GET", "/metrics").json
     assert m["mem_total_mib"] == 512 and m["disk_total"] > 0 and abs(m["ts"] - time.time()) < 5
@@ -391,11 +391,11 @@ def test_plain_paths(envd):
     for path in ("/init", "/filesystem", "/files/x", "/"):
         assert envd.http("POST", path, b"").status == 404
     for path in ("/envs", "/metrics", "/init"):
-        assert envd.http("GET", path, token=None).status == 401
+        assert envd.http("GET", path, token="").status == 401
 
 
 def test_browsers_may_ask(envd):
-    r = envd.http("OPTIONS", "/files", token=None, headers={"Origin": "https://x.example", "Access-Control-Request-Method": "POST",
+    r = envd.http("OPTIONS", "/files", token="", headers={"Origin": "https://x.example", "Access-Control-Request-Method": "POST",
                                                              "Access-Control-Request-Headers": "content-type,x-access-token"})
     assert r.status == 204 and r.headers["Access-Control-Allow-Origin"] == "*"
     assert r.headers["Access-Control-Allow-Headers"] == "content-type,x-access-token" and "POST" in r.headers["Access-Control-Allow-Methods"]

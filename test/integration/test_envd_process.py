@@ -86,7 +86,7 @@ def test_users(envd):
 
 
 def test_no_token_no_command(envd):
-    r = envd.http("POST", "/process.Process/List", "{}", token=None, headers={"Content-Type": "application/json"})
+    r = envd.http("POST", "/process.Process/List", "{}", token="", headers={"Content-Type": "application/json"})
     assert r.status == 401 and r.json["code"] == 401
     r = envd.http("POST", "/process.Process/List", "{}", token="x" * 32, headers={"Content-Type": "application/json"})
     assert r.status == 401

@@ -239,4 +239,5 @@ def test_a_client_that_goes_away_leaves_no_sandbox(api, server):
 def test_requests_that_name_an_unknown_sandbox_are_answered_as_the_proxy_would(server):
     reply = server.client("").get("/health", headers={"E2b-Sandbox-Id": "aaaaaaaaaaaaaaaaaaaa", "E2b-Sandbox-Port": "49983"})
     assert reply.status == 502
-    assert reply.json == {"sandboxId": "aaaaaaaaaaaaaaaaaaaa", "message": "The sandbox was not found", "code": 502}
+    want = {"sandboxId": "aaaaaaaaaaaaaaaaaaaa", "message": "The sandbox was not found", "code": 502}
+    assert reply.json == {**want, "request": reply.headers["X-Request-Id"]}

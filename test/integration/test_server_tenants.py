@@ -86,20 +86,25 @@ def same(reply, ident):
     return reply.status, reply.text.replace(ident, "ID").replace(reply.headers["X-Request-Id"], "REQ")
 
 
-def test_another_tenants_sandbox_is_as_good_as_none(red, blue, operator):
+@pytest.mark.parametrize("method, path, body", CALLS, ids=[f"{c[0]}-{c[1]}" for c in CALLS])
+def test_another_tenants_sandbox_is_as_good_as_none(red, blue, operator, method, path, body):
     ident = red.admin.create(name="secret-name")
     for stranger in (blue.admin, operator):
-        for method, path, body in CALLS:
-            got = stranger.request(method, path.format(ident), body)
-            assert got.status == 404, f"{method} {path}: {got}"
-            assert same(got, ident) == same(stranger.request(method, path.format(NOBODY), body), NOBODY)
-            named = stranger.request(method, path.format("secret-name"), body)
-            assert named.status == 404 and ident not in named.text
+        got = stranger.request(method, path.format(ident), body)
+        assert got.status == 404, f"{method} {path}: {got}"
+        assert same(got, ident) == same(stranger.request(method, path.format(NOBODY), body), NOBODY)
+        named = stranger.request(method, path.format("secret-name"), body)
+        assert named.status == 404 and ident not in named.text
+    assert red.admin.ids() == [ident]  # and nobody has touched it
+
+
+def test_lists_and_sums_have_nothing_of_others(red, blue, operator):
+    ident = red.admin.create(name="secret-name", metadata={"whose": "red"})
+    for stranger in (blue.admin, operator):
         assert stranger.get(f"/sandboxes/metrics?sandbox_ids={ident}").json == {"sandboxes": {}}
-        assert stranger.ids() == [] and stranger.get("/sandboxes").json == []
+        assert stranger.ids() == [] and stranger.get("/sandboxes").json == [] and stranger.ids("?metadata=whose%3Dred") == []
         assert stranger.get(f"/gabion/v1/events?after=0&sandbox={ident}").json["events"] == []
     assert blue.admin.create(name="secret-name") != ident  # names are each tenant's own
-    assert red.admin.ids() == [ident]  # and nobody has touched it
 
 
 def test_ended_sandboxes_of_others_are_hidden_too(red, blue):
