@@ -76,6 +76,7 @@ void box_free(struct box *b) {
         loop_drop(&b->listener);
         TAILQ_REMOVE(&warden.boxes, b, link);
         warden.n_boxes--;
+        warden.n_ended -= b->retry_ns != 0;
         free(b);
 }
 
@@ -218,6 +219,8 @@ int box_retry(void) {
         struct box *b, *next;
         int wait_ms = -1;
 
+        if (warden.n_ended == 0)
+                return -1;
         for (b = TAILQ_FIRST(&warden.boxes); b; b = next) {
                 struct err e;
                 struct job *j;
@@ -254,6 +257,7 @@ static void on_end(struct watch *w, uint32_t events) {
         network_leave(b);
         loop_drop(&b->end);
         loop_drop(&b->listener);
+        warden.n_ended++;
         b->retry_ns = clock_mono_ns();
         b->give_up_ns = b->retry_ns + GIVE_UP_MS * 1000000ull;
 }

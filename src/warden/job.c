@@ -1,5 +1,6 @@
 /*
- * job.c - child processes of the warden. Each does one thing, reports once and ends.
+ * job.c - child processes of the warden. Each does one thing, reports once and ends; a maker may make several sandboxes
+ * for a pool, and reports each.
  *
  * A child holds nothing of its parent's but what it needs: with a copy of our lock or of a client's socket, somebody
  * would wait for the child who waits for us. It dies with its parent, and what it was about to make is then cleaned up
@@ -34,11 +35,16 @@ static void on_report(struct watch *w, uint32_t events) {
                 ipc_msg_done(&m);
                 return;
         }
-        j->done(j, r > 0 ? &m : NULL);
+        do
+                j->done(j, r > 0 ? &m : NULL);
+        while (r <= 0 && j->order); /* whoever ended without a word has said nothing of the others either */
         ipc_msg_done(&m);
+        if (j->order)
+                return;
         loop_drop(&j->report);
         TAILQ_REMOVE(&warden.jobs, j, link);
         *(j->maker ? &warden.n_makers : &warden.n_jobs) -= 1;
+        warden.n_pool_makers -= j->pool;
         free(j);
 }
 

@@ -2,6 +2,9 @@
  * maker.c - making a sandbox: an order waits its turn, then a child process builds it with the library of `gabion run`,
  * reads everything back, and leaves. The sandbox goes on by itself.
  *
+ * What a pool needs is made by one process after the other: a copy of the warden, with all the pages that are copied
+ * when either writes to them, costs a quarter of a sandbox.
+ *
  * The record is written as soon as the slot is taken, before anything is made, and completed when all was read back. A
  * maker that dies before it has reported takes its half-built sandbox with it (janitor); one that dies with the warden
  * does the same; and what both leave behind is found by its record.
@@ -22,6 +25,7 @@
 #include "base/own.h"
 #include "base/rd.h"
 #include "base/str.h"
+#include "base/sys.h"
 #include "base/wr.h"
 #include "evidence/evidence.h"
 #include "json/json.h"
@@ -176,11 +180,19 @@ struct making {
 
 static struct plan plan; /* of what is made next; compiled before the fork, so that the hash is remembered */
 
+static int settled(const struct sandbox *sb, struct err *err) {
+        int r = sandbox_settle(sb);
+
+        return r < 0 ? err_set(err, r, ERR_PEER, "the launcher does not settle: %s", strerror(-r)) : 0;
+}
+
 /* Everything up to a launcher behind the gate. */
 static int make(struct making *m, struct err *err) {
         static const char *const argv[] = { "launcher", NULL };
         const struct box *b = m->o->box;
         struct netns netns = m->o->netns;
+        /* Of a pool everything is read when it is claimed, and nothing runs in it before. */
+        bool later = b->shape && !plan.net;
         const struct sandbox_request req = { .argv = argv,
                                              .envp = argv + 1,
                                              .cwd = "/",
@@ -198,15 +210,15 @@ static int make(struct making *m, struct err *err) {
                 r = sandbox_start(&plan, &req, &m->sb, err);
         if (r == 0)
                 r = network_hand_over(&plan, &m->sb, &m->rec, err);
-        if (r == 0)
+        if (r == 0 && !later)
                 r = evidence_read_early(&plan, &m->sb, &m->ev, err);
         if (r == 0)
                 r = evidence_canary(&plan, &m->sb, &m->ev, err);
         if (r == 0)
                 r = sandbox_wait(&m->sb, err);
         if (r == 0)
-                r = evidence_read(&plan, &m->sb, &m->ev, err);
-        if (r == 0)
+                r = later ? settled(&m->sb, err) : evidence_read(&plan, &m->sb, &m->ev, err);
+        if (r == 0 && m->o->n_env > 0)
                 r = maker_env(m->keep.connected_fd, m->o->env, m->o->n_env, err);
         if (r == 0)
                 r = network_proven(&plan, err);
@@ -214,14 +226,16 @@ static int make(struct making *m, struct err *err) {
 }
 
 static int finish(struct making *m, struct err *err) {
-        /* For a pool everything is read and written down again when it is claimed. */
-        int r = m->o->box->shape ? 0 : maker_statement(&plan, &m->sb, &m->ev, &m->rec, err);
+        int r;
 
         m->rec.disk_limit = plan.tmpfs_bytes;
-        m->rec.state = m->o->box->shape ? WP_POOLED : WP_RUNNING;
         m->rec.pid = (uint32_t) m->sb.agent_pid;
         m->rec.start = record_start_time(m->sb.agent_pid);
         m->rec.offset = (uint64_t) -m->sb.time_offset_s;
+        if (m->o->box->shape && !plan.net) /* the record stays as it is, and is written when it is claimed */
+                return 0;
+        m->rec.state = m->o->box->shape ? WP_POOLED : WP_RUNNING;
+        r = m->o->box->shape ? 0 : maker_statement(&plan, &m->sb, &m->ev, &m->rec, err);
         return r < 0 ? r : record_write(m->sb.slot_fd, &m->rec, err);
 }
 
@@ -244,29 +258,39 @@ static int report(const struct making *m) {
         return job_report(&w, fds, m->sb.listener_fd >= 0 ? 2 : 1);
 }
 
-static void maker_run(const void *arg) {
-        static struct making m; /* large */
+/* One sandbox; returns when it goes on by itself. */
+static void make_one(struct making *m, const struct order *o) {
         struct err e = { 0 }, end = { 0 };
-        const struct box *b;
         char path[WP_PATH];
 
-        m.o = arg;
-        b = m.o->box;
-        warden.proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC); /* ours was closed */
-        record_from(&m.rec, b);
-        m.rec.state = WP_MAKING;
-        m.keep =
-                (struct sandbox_keep){ .id = b->id, .agent_fd = WARDEN_FD_IMAGE, .claimed = on_claimed, .arg = &m.rec };
-        if (make(&m, &e) == 0 && finish(&m, &e) == 0 && report(&m) == 0) {
-                sandbox_leave(&m.sb);
-                _exit(0);
+        m->o = o;
+        record_from(&m->rec, o->box);
+        m->rec.state = WP_MAKING;
+        m->keep = (struct sandbox_keep){
+                .id = o->box->id, .agent_fd = WARDEN_FD_IMAGE, .claimed = on_claimed, .arg = &m->rec
+        };
+        if (make(m, &e) == 0 && finish(m, &e) == 0 && report(m) == 0) {
+                sandbox_leave(&m->sb);
+                return;
         }
-        (void) sandbox_end(&m.sb, &end);
+        (void) sandbox_end(&m->sb, &end);
         for (int gate = 0; gate < 2; gate++) {
-                box_socket(b->id, gate, path);
+                box_socket(o->box->id, gate, path);
                 (void) unlink(path);
         }
         job_failed(&e);
+}
+
+static void maker_run(const void *arg) {
+        static struct making m; /* large */
+
+        for (const struct order *o = arg; o; o = o->then) {
+                if (o != arg) /* nothing of one sandbox is there when the next is made */
+                        (void) sys_close_range(WARDEN_FD_IMAGE + 1, ~0u, 0);
+                warden.proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC); /* ours was closed */
+                make_one(&m, o);
+        }
+        _exit(0);
 }
 
 /* --- in the warden --- */
@@ -346,6 +370,7 @@ static void on_made(struct job *j, struct ipc_msg *m) {
                 if (b->kill)
                         box_kill(b, b->killer);
         }
+        j->order = o->then;
         order_free(o);
 }
 
@@ -367,6 +392,8 @@ static int start(struct order *o, struct err *err) {
         j->done = on_made;
         j->ask = network_asked;
         j->order = o;
+        j->pool = o->box->shape;
+        warden.n_pool_makers += j->pool;
         return 0;
 }
 
@@ -399,18 +426,39 @@ int maker_order(struct order *o, struct err *err) {
         return 0;
 }
 
-void maker_next(void) {
-        while (warden.n_makers < WARDEN_MAKERS && !TAILQ_EMPTY(&warden.orders)) {
-                struct order *o = TAILQ_FIRST(&warden.orders);
-                struct err e = { 0 };
+/* The first in the queue, and of a pool some more of the same shape. */
+static struct order *next_orders(void) {
+        struct order *first = TAILQ_FIRST(&warden.orders), *last = NULL, *o;
+        const struct shape *s = first->box->shape;
+        unsigned n = s && !s->ceiling ? WARDEN_BATCH : 1; /* each network is prepared by itself */
 
+        while (n-- > 0 && (o = TAILQ_FIRST(&warden.orders)) && o->box->shape == s) {
                 TAILQ_REMOVE(&warden.orders, o, link);
                 warden.n_orders--;
+                if (last)
+                        last->then = o;
+                last = o;
+        }
+        return first;
+}
+
+void maker_next(void) {
+        while (warden.n_makers < WARDEN_MAKERS && !TAILQ_EMPTY(&warden.orders)) {
+                struct order *o, *then;
+                struct err e = { 0 };
+
+                /* Those of pools come last: behind one of them is none that somebody waits for. */
+                if (TAILQ_FIRST(&warden.orders)->box->shape && warden.n_pool_makers == WARDEN_POOL_MAKERS)
+                        return;
+                o = next_orders();
                 if (start(o, &e) == 0)
                         continue;
-                client_reply(o->asker, NULL, &e);
-                pool_failed(o->box);
-                box_free(o->box);
-                order_free(o);
+                for (; o; o = then) {
+                        then = o->then;
+                        client_reply(o->asker, NULL, &e);
+                        pool_failed(o->box);
+                        box_free(o->box);
+                        order_free(o);
+                }
         }
 }

@@ -156,7 +156,8 @@ int pool_fill(void) {
                 struct err e;
 
                 /* A few at a time: the queue belongs to those who wait. */
-                while (s->ready + s->making < s->wanted && s->making < WARDEN_MAKERS && now >= s->not_before_ns)
+                while (s->ready + s->making < s->wanted && s->making < WARDEN_POOL_MAKERS * WARDEN_BATCH &&
+                       now >= s->not_before_ns)
                         if (order_one(s, &e) < 0)
                                 s->not_before_ns = now + WARDEN_BACKOFF_MS * 1000000ull;
                 if (s->ready + s->making < s->wanted && now < s->not_before_ns) {

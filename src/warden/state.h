@@ -29,7 +29,9 @@ enum {
         WARDEN_RUN_MAX = 64,      /* so that a socket's path fits into an address */
         WARDEN_BOXES = 4096,      /* sandboxes: there are no more slots */
         WARDEN_CLIENTS = 64,      /* connections */
-        WARDEN_MAKERS = 4,        /* sandboxes being made at once */
+        WARDEN_MAKERS = 4,        /* processes that make sandboxes */
+        WARDEN_POOL_MAKERS = 2,   /* of them for pools: whoever waits finds one of the others */
+        WARDEN_BATCH = 8,         /* sandboxes of a pool that one process makes, one after the other */
         WARDEN_QUEUE = 256,       /* waiting to be made */
         WARDEN_JOBS = 16,         /* other child processes */
         WARDEN_SHAPES = 32,       /* kinds of ready sandboxes */
@@ -108,6 +110,7 @@ struct order {
         char *document, bind[WP_ADDRESS];
         struct netns netns; /* a ready one */
         bool has_netns;
+        struct order *then; /* by the same process */
 };
 
 /* A child process at work. */
@@ -117,10 +120,10 @@ struct job {
         pid_t pid;
         void (*done)(struct job *j, struct ipc_msg *m); /* m NULL: it ended without a word */
         void (*ask)(struct job *j, struct ipc_msg *m);  /* it wants an answer first; may be NULL */
-        struct order *order;
+        struct order *order;                            /* of a maker; done() leaves the next one here */
         struct box *box;
         struct asker asker;
-        bool maker;
+        bool maker, pool;
 };
 
 /* A kind of ready sandboxes. */
@@ -141,7 +144,8 @@ struct warden {
         int proc_fd, uts_fd, mnt_fd; /* /proc; our own namespaces */
         bool stop;
         uint64_t last_client;
-        unsigned n_clients, n_boxes, n_makers, n_jobs, n_orders, n_shapes;
+        unsigned n_clients, n_boxes, n_makers, n_pool_makers, n_jobs, n_orders, n_shapes;
+        unsigned n_ended; /* boxes of which something is to be removed */
         struct watch accept, signals;
         struct cgroup_host *groups;
         struct plan_facts facts;
@@ -228,7 +232,8 @@ uint64_t record_start_time(pid_t pid);
 
 /* --- job.c --- */
 typedef void (*job_fn)(const void *arg);
-/* Runs fn(arg) in a child, which must report once and never returns. The struct is the loop's afterwards. */
+/* Runs fn(arg) in a child, which must report once (a maker: once for each order) and never returns. The struct is the
+ * loop's afterwards. */
 struct job *job_start(job_fn fn, const void *arg, bool maker, struct err *err);
 /* The same for one that keeps descriptors of ours; in the child the numbers behind the pointers are its own. */
 struct job *job_start_with(job_fn fn, const void *arg, bool maker, int *const fds[], size_t n, struct err *err);
