@@ -193,8 +193,8 @@ int janitor_walled(void) {
         return now == 0 ? -ETIMEDOUT : 1 - (int) now;
 }
 
-void janitor_keep(void) {
-        __atomic_store_n(&job.keep, 1, __ATOMIC_RELEASE);
+void janitor_keep(bool keep) {
+        __atomic_store_n(&job.keep, keep, __ATOMIC_RELEASE);
 }
 
 void janitor_finish(struct sandbox *sb) {

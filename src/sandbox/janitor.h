@@ -1,6 +1,8 @@
 /* janitor.h - the process beside a supervisor: holds the user namespace, cleans up at the end. Private to sandbox/. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "sandbox/child.h"
 
 /*
@@ -15,7 +17,7 @@ void janitor_announce(const char *socket_name);
 /* Waits until it has forbidden user namespaces inside; negative: why it could not. */
 int janitor_walled(void);
 /* From now on its end is not the sandbox's: it will remove nothing. */
-void janitor_keep(void);
+void janitor_keep(bool keep);
 /* Lets it clean up, which janitor_wait() completes: 0 when everything is gone, else -EBUSY. */
 void janitor_finish(struct sandbox *sb);
 int janitor_wait(struct sandbox *sb);

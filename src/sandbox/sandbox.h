@@ -113,7 +113,10 @@ int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full);
 /* Kills, reaps and removes everything. Safe to call twice. The first failure is reported, the rest still done. */
 int sandbox_end(struct sandbox *sb, struct err *err);
 
-/* Lets go of a sandbox that was made to be kept: it goes on by itself. Before this, our death is its end. */
+/* Is our death the end of a sandbox that was made to be kept? At first it is; it must not be any more before somebody
+ * is told of the sandbox. */
+void sandbox_survive(bool survives);
+/* Lets go of it: it goes on by itself. */
 void sandbox_leave(struct sandbox *sb);
 
 /* One more launcher, for the plan's uid, in a sandbox that goes on by itself: up to the gate, as sandbox_wait() does.

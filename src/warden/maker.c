@@ -269,9 +269,13 @@ static void make_one(struct making *m, const struct order *o) {
         m->keep = (struct sandbox_keep){
                 .id = o->box->id, .agent_fd = WARDEN_FD_IMAGE, .claimed = on_claimed, .arg = &m->rec
         };
-        if (make(m, &e) == 0 && finish(m, &e) == 0 && report(m) == 0) {
-                sandbox_leave(&m->sb);
-                return;
+        if (make(m, &e) == 0 && finish(m, &e) == 0) {
+                sandbox_survive(true); /* whoever hears of it may rely on it, whatever happens to us */
+                if (report(m) == 0) {
+                        sandbox_leave(&m->sb);
+                        return;
+                }
+                sandbox_survive(false);
         }
         (void) sandbox_end(&m->sb, &end);
         for (int gate = 0; gate < 2; gate++) {
