@@ -35,6 +35,10 @@ def test_the_benchmark_runs_and_prints_json():
     lives = report["warden"]
     assert lives["idle"]["sandboxes"] == 10 and lives["idle"]["idle_cpu_us"] == 0
     assert all(lives[k]["p50_ms"] > 0 for k in ("claim", "claim_and_output", "cold_create", "exec", "posix_spawn"))
+    server = report["server"]
+    assert server["idle"]["sandboxes"] == 10 and server["idle"]["processes_each"] == 2
+    assert server["many_clients"]["cycles"] > 0 and server["one_client"]["create_to_output_ms"]["p50"] > 0
+    assert set(server["ratios"]) >= {"create_to_output/plain", "exec/plain"} and len(server["promises"]) == 6
     egress = report["egress"]
     assert {"direct", "egress", "tinyproxy", "squid"} == set(egress["results"]) | set(egress["left_out"])
     assert {"direct", "egress"} <= set(egress["results"])
