@@ -56,7 +56,7 @@ static int ceiling_read(struct daemon *d, const char *tenant, struct policy *ret
 }
 
 int compose_ceiling(struct daemon *d, const char *tenant, char **ret, struct err *err) {
-        int r = store_tenant_ceiling(d->store, tenant, ret, err);
+        int r = tenant[0] ? store_tenant_ceiling(d->store, tenant, ret, err) : 0;
 
         return r < 0 || *ret ? r : policy_canonical(&d->config.ceiling, ret, err);
 }

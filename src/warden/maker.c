@@ -212,7 +212,7 @@ static int make(struct making *m, struct err *err) {
                 r = network_hand_over(&plan, &m->sb, &m->rec, err);
         if (r == 0 && !later)
                 r = evidence_read_early(&plan, &m->sb, &m->ev, err);
-        if (r == 0)
+        if (r == 0 && !b->shape) /* else when it is claimed, by other rules */
                 r = evidence_canary(&plan, &m->sb, &m->ev, err);
         if (r == 0)
                 r = sandbox_wait(&m->sb, err);
@@ -220,7 +220,7 @@ static int make(struct making *m, struct err *err) {
                 r = later ? settled(&m->sb, err) : evidence_read(&plan, &m->sb, &m->ev, err);
         if (r == 0 && m->o->n_env > 0)
                 r = maker_env(m->keep.connected_fd, m->o->env, m->o->n_env, err);
-        if (r == 0)
+        if (r == 0 && !b->shape)
                 r = network_proven(&plan, err);
         return r < 0 ? r : sandbox_release(&m->sb, err);
 }

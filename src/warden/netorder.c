@@ -196,14 +196,13 @@ static int on_listeners(struct box *b, struct ipc_msg *m, struct rd *body, struc
         return 0;
 }
 
-/* Everything that was tried has been told by now. From here on it is the sandbox itself that tries, unless it waits in
- * a pool: there it is tried again. */
+/* Everything that was tried has been told by now. From here on it is the sandbox itself that tries. */
 static int on_proven(struct box *b, struct err *err) {
         int r = b && b->net ? egressctl_ping(network_egress(), err)
                             : err_set(err, -EBADMSG, ERR_INTERNAL, "a maker spoke nonsense");
 
         if (r == 0)
-                b->net->live = !b->shape;
+                b->net->live = true;
         return r;
 }
 
