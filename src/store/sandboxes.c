@@ -259,17 +259,18 @@ int store_event_last(struct store *s, const char *sandbox, struct store_last *re
 }
 
 int store_prune(struct store *s, uint64_t ended_before_ms, unsigned keep_events, struct err *err) {
-        int rows =
-                db_run(s, db_query(s, err, "DELETE FROM sandbox WHERE state=3 AND ended<?", "u", ended_before_ms), err);
-        int more = rows < 0 ? rows
-                            : db_run(s,
-                                     db_query(s, err, "DELETE FROM event WHERE seq <= (SELECT max(seq) FROM event) - ?",
-                                              "u", (uint64_t) keep_events),
-                                     err);
+        int rows, events, attempts;
 
-        if (more >= 0)
-                more = db_run(s,
-                              db_query(s, err, "DELETE FROM egress WHERE sandbox NOT IN (SELECT id FROM sandbox)", ""),
-                              err);
-        return more < 0 ? more : rows + more;
+        rows = db_run(s, db_query(s, err, "DELETE FROM sandbox WHERE state=3 AND ended<?", "u", ended_before_ms), err);
+        if (rows < 0)
+                return rows;
+        events = db_run(s,
+                        db_query(s, err, "DELETE FROM event WHERE seq <= (SELECT max(seq) FROM event) - ?", "u",
+                                 (uint64_t) keep_events),
+                        err);
+        if (events < 0)
+                return events;
+        attempts = db_run(s, db_query(s, err, "DELETE FROM egress WHERE sandbox NOT IN (SELECT id FROM sandbox)", ""),
+                          err);
+        return attempts < 0 ? attempts : rows + events + attempts;
 }

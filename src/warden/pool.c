@@ -380,7 +380,7 @@ int pool_claim(const struct wp_create *c, const struct order *o, uid_t uid, stru
         if (!s || s->ready == 0)
                 return err_set(err, -EAGAIN, ERR_BUSY, "no ready sandbox of this kind");
         TAILQ_FOREACH(b, &warden.boxes, link) {
-                if (b->shape == s && b->state == WP_POOLED)
+                if (b->shape == s && b->state == WP_POOLED && (!b->net || b->net->told))
                         break;
         }
         if (!b)

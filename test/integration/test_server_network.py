@@ -175,3 +175,28 @@ def test_a_ready_sandbox_gets_its_rules_when_it_is_claimed(server, api):
         assert curl(server, ident, NAME if allowed == OTHER else OTHER)[0] != 0
         denials = egress(api, ident, lambda d: True, "denials")
         assert all("canary" not in d["what"] and d["sandbox"] == ident for d in denials), denials
+
+
+FLOOD = """
+import errno, socket
+ends = set()
+for port in range(1, 2501):
+    s = socket.socket()
+    s.settimeout(10)
+    try:
+        s.connect(("192.0.2.1", port)); s.recv(1); ends.add("closed")
+    except OSError as e: ends.add(errno.errorcode.get(e.errno, str(e)))
+    s.close()
+print(ends)
+"""
+
+
+def test_a_flood_of_attempts_is_bounded_and_harms_nobody(server, api):
+    calm, wild = api.create(), api.create()
+    sh(server, calm, f"curl -sS http://{CLOSED}/")
+    r, _ = sh(server, wild, f"/usr/bin/python3 -c '{FLOOD}'")
+    assert r.code == 0 and set(eval(r.out)) <= {"ECONNRESET", "closed"}, r
+    last = egress(api, wild, lambda e: e.get("port") == 2500)
+    assert len(last) == 1000 and [e["port"] for e in last][0] >= 1500  # the newest
+    assert any(d["what"] == CLOSED for d in egress(api, calm, lambda d: True, "denials"))
+    assert not server.lines("the warden is gone") and not server.lines("attempts of sandboxes were forgotten while nobody asked")

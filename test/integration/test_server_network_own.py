@@ -105,6 +105,21 @@ def test_egress_and_warden_are_killed_and_sandboxes_go_on(place, web):
         assert api.delete(f"/sandboxes/{made}").status == 204 and api.delete(f"/sandboxes/{ready}").status == 204
 
 
+def test_attempts_that_nobody_asked_for_are_kept(place, web):
+    with Server(place, *options(place, web, "--pool", "0")) as s:
+        api = s.client()
+        ident, daemon = api.create(), s.pid_of("gabiond")
+        os.kill(daemon, signal.SIGKILL)
+        assert curl(s, ident, NAME) == (0, "200") and curl(s, ident, "evil.example.com")[0] != 0
+        assert harness.until(lambda: [p for p, n in harness.descendants(s.process.pid).items()
+                                      if n == "gabiond" and p != daemon], 10)
+        s.wait_up()
+        egress(api, ident, lambda d: d["what"] == "evil.example.com", "denials")
+        egress(api, ident, lambda e: e.get("name") == NAME)
+        assert api.delete(f"/sandboxes/{ident}").status == 204
+        egress(api, ident, lambda e: e.get("name") == NAME)  # after its end too
+
+
 def test_source_addresses_are_those_of_the_tenant_or_the_server(place):
     seen = []
     web = world.Web(answer=lambda handler: (seen.append(handler.client_address[0]), world_answer(handler)))

@@ -51,10 +51,14 @@ static void everything_can_be_said_in_a_file(void **state) {
                     "log: warning\ntimeout_max: 3600\nceiling: public\n"
                     "quota: { sandboxes: 5, creates_per_s: 10, cpu: 2.5, memory: 1G, disk: 2G }\n"
                     "capacity: { sandboxes: 50, cpu: 8, memory: 16G, disk: 100G, reserve: 1G }\n"
-                    "queue: { waiting: 10, waiting_tenant: 5, starting: 4, wait: 3s }\n",
+                    "queue: { waiting: 10, waiting_tenant: 5, starting: 4, wait: 3s }\n"
+                    "source_addresses: { red: 192.0.2.7, blue: '2001:DB8::1' }\n",
                     &c, &err) < 0)
                 fail_msg("%s", err.msg);
         assert_int_equal(c.n_listen, 2);
+        assert_string_equal(config_source(&c, "red"), "192.0.2.7");
+        assert_string_equal(config_source(&c, "blue"), "2001:db8::1");
+        assert_string_equal(config_source(&c, "green"), "");
         assert_string_equal(c.listen[1], "unix:/run/x");
         assert_string_equal(c.domain, "box.example");
         assert_true(c.keep && c.level == LOG_WARNING && c.timeout_max_s == 3600 && c.ceiling.net);
@@ -86,6 +90,8 @@ static void loopback_has_a_domain(void **state) {
 static void errors_name_the_field(void **state) {
         (void) state;
         refuses("lisen: []\n", ":1: lisen: unknown key; did you mean 'listen'?");
+        refuses("source_addresses: { red: here }\n", "source_addresses");
+        refuses("source_addresses: [ 192.0.2.1 ]\n", "source_addresses");
         refuses("data: here\n", "data: 'here' is not an absolute path");
         refuses("domain: 'a b'\n", "domain");
         refuses("domain: '[::1]'\n", "domain");

@@ -2,10 +2,13 @@
  * behind. The programs that are started here is odd_egress.c; the real one is in test/integration. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +71,49 @@ static void records_come_before_the_answer_that_follows_them(void **state) {
         no_child_is_left();
 }
 
+/* A supervisor of many reaps whoever ends: the number may be another's by the time that the end is noticed. */
+static void one_that_somebody_else_reaped_is_not_looked_for(void **state) {
+        struct egressctl *e = start("well");
+        struct err err = { 0 };
+        pid_t pid = egressctl_pid(e);
+
+        (void) state;
+        assert_int_equal(egressctl_wait_ready(e, &err), 0);
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        assert_int_equal(egressctl_serve(e, &err), -EPIPE);
+        assert_string_equal(err.msg, "gabion-egress has ended");
+        assert_int_equal(egressctl_pid(e), 0);
+        assert_int_equal(egressctl_restart(e, &err), 0);
+        assert_int_equal(egressctl_ping(e, &err), 0);
+        assert_null(egressctl_free(e));
+        no_child_is_left();
+}
+
+static void what_must_outlive_us_is_kept_at_a_path(void **state) {
+        char path[] = "/tmp/gabion-keep-XXXXXX/keep", *slash = strrchr(path, '/');
+        struct egressctl_config c = { .upstream_proxy = "well", .keep_path = path };
+        struct egressctl *e = NULL;
+        struct err err = { 0 };
+        struct stat st;
+
+        (void) state;
+        *slash = '\0';
+        assert_non_null(mkdtemp(path));
+        *slash = '/';
+        assert_int_equal(egressctl_start(&c, on_record, &records, &e, &err), 0);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0600);
+        assert_null(egressctl_free(e));
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(symlink("/dev/null", path), 0);
+        assert_true(egressctl_start(&c, on_record, &records, &e, &err) < 0);
+        (void) unlink(path);
+        *slash = '\0';
+        (void) rmdir(path);
+        no_child_is_left();
+}
+
 static void a_refusal_is_told_and_is_no_death(void **state) {
         struct egressctl *e = start("refuse");
         struct err err = { 0 };
@@ -122,6 +168,8 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(requests_are_answered),
                 cmocka_unit_test(records_come_before_the_answer_that_follows_them),
+                cmocka_unit_test(one_that_somebody_else_reaped_is_not_looked_for),
+                cmocka_unit_test(what_must_outlive_us_is_kept_at_a_path),
                 cmocka_unit_test(a_refusal_is_told_and_is_no_death),
                 cmocka_unit_test(odd_words_end_the_process),
                 cmocka_unit_test(a_death_is_named_and_can_be_mended),

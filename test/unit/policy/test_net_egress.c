@@ -42,6 +42,33 @@ static void what_is_written_is_read(void **state) {
         policy_done(&ceiling);
 }
 
+static void a_sandbox_may_have_an_address_of_its_own(void **state) {
+        static const char *const addresses[] = { "192.0.2.7", "2001:db8::7" };
+        struct err err = { 0 };
+
+        (void) state;
+        net_accept(" {allow: [{host: a.example}]}", &p);
+        for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
+                CLEANUP(policy_egress_freep) struct policy_egress *e = NULL;
+                AUTO_FREE char *text = NULL;
+                struct addr from;
+                char got[ADDR_TEXT];
+                char *at;
+
+                assert_int_equal(addr_parse(addresses[i], &from), 0);
+                assert_int_equal(policy_egress_text_from(&p, NULL, NULL, 0, &from, &text, &err), 0);
+                assert_int_equal(policy_egress_read(text, strlen(text), &e, &err), 0);
+                addr_text(&e->bind, got);
+                assert_string_equal(got, addresses[i]);
+                e = policy_egress_free(e);
+                at = strstr(text, addresses[i]);
+                *at = 'x';
+                assert_true(policy_egress_read(text, strlen(text), &e, &err) < 0);
+                assert_non_null(strstr(err.msg, "bind"));
+        }
+        policy_done(&p);
+}
+
 /* A ceiling that allows nothing must not become "no ceiling" on the way. */
 static void an_empty_ceiling_stays_a_ceiling(void **state) {
         struct policy_net_request q = { .stage = POLICY_NET_CONNECT, .name = "a.example", .port = 443 };
@@ -112,7 +139,7 @@ static void wrong_documents_are_refused(void **state) {
         refuses("{\"policy\":{\"version\":2},\"ceiling\":null,\"policy_hash\":\"x\"}",
                 "egress document: policy: policy: version: must be 1");
         refuses("{\"policy\":{\"version\":1},\"ceiling\":null,\"policy_hash\":\"x\",\"more\":1}",
-                "egress document: more: unknown key; allowed: policy ceiling resolve policy_hash");
+                "egress document: more: unknown key; allowed: policy ceiling resolve bind policy_hash");
         refuses("{\"policy\":{\"version\":1,\"network\":{\"preset\":\"packages\"}},\"ceiling\":null,\"policy_hash\":\"x\"}",
                 "egress document: policy: policy: network.preset: packages is not expanded here; list the hosts");
         (void) snprintf(text, sizeof(text), "{\"policy\":{\"version\":1},\"ceiling\":null,\"policy_hash\":\"%s\"}",
@@ -299,6 +326,7 @@ static void net_is_a_preset_or_a_file(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(what_is_written_is_read),
+                cmocka_unit_test(a_sandbox_may_have_an_address_of_its_own),
                 cmocka_unit_test(an_empty_ceiling_stays_a_ceiling),
                 cmocka_unit_test(the_largest_policies_fit_one_document),
                 cmocka_unit_test(wrong_documents_are_refused),

@@ -292,6 +292,43 @@ static int count_event(void *arg, const struct store_event *e) {
         return 0;
 }
 
+static int count_attempts(void *arg, uint64_t n, const char *data) {
+        char *seen = arg;
+        size_t at = strlen(seen);
+
+        (void) snprintf(seen + at, 256 - at, "%llu%s ", (unsigned long long) n, data);
+        return 0;
+}
+
+static void attempts_of_each_sandbox_are_bounded(void **state) {
+        struct fixture *f = *state;
+        const char *first = "sbx00000000000000001", *second = "sbx00000000000000002";
+        struct store_attempt all[] = { { first, true, "{}" }, { first, false, "[]" },   { second, false, "[]" },
+                                       { first, true, "{}" }, { "nobody", true, "{}" }, { first, false, "[]" } };
+        struct err err = { 0 };
+        char seen[256] = "";
+
+        add(f, &red, 1, "{}");
+        add(f, &blue, 2, "{}");
+        assert_int_equal(store_egress_add(f->store, all, ARRAY_SIZE(all), 3, &err), 0);
+        assert_int_equal(store_egress_each(f->store, first, false, count_attempts, seen, &err), 0);
+        assert_string_equal(seen, "2[] 3{} 4[] ");
+        seen[0] = '\0';
+        assert_int_equal(store_egress_each(f->store, first, true, count_attempts, seen, &err), 0);
+        assert_string_equal(seen, "3{} ");
+        seen[0] = '\0';
+        assert_int_equal(store_egress_each(f->store, second, false, count_attempts, seen, &err), 0);
+        assert_string_equal(seen, "1[] ");
+        assert_int_equal(store_sandbox_move(f->store, first, STORE_GONE, "killed", 50, &err), 0);
+        assert_true(store_prune(f->store, 100, 10, &err) > 0);
+        seen[0] = '\0';
+        assert_int_equal(store_egress_each(f->store, first, false, count_attempts, seen, &err), 0);
+        assert_int_equal(store_egress_each(f->store, "nobody", false, count_attempts, seen, &err), 0);
+        assert_string_equal(seen, "");
+        assert_int_equal(store_egress_each(f->store, second, false, count_attempts, seen, &err), 0);
+        assert_string_equal(seen, "1[] ");
+}
+
 static void events_are_in_order_and_pruned(void **state) {
         struct fixture *f = *state;
         struct store_event e = { .time_ms = 1, .kind = "created", .data = "{}", .sandbox = "s1" };
@@ -382,6 +419,7 @@ int main(void) {
                 WITH(gone_is_for_good),
                 WITH(lists_filter_sort_and_page),
                 WITH(sums_count_the_living),
+                WITH(attempts_of_each_sandbox_are_bounded),
                 WITH(events_are_in_order_and_pruned),
                 WITH(the_last_event_is_known),
                 WITH(only_what_is_being_made_can_start),

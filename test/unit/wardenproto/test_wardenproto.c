@@ -65,6 +65,69 @@ static void create_is_read_back_and_names_are_plain(void **state) {
         }
 }
 
+static void a_create_with_a_network_has_an_address(void **state) {
+        struct wp_create in = { .tenant = "t", .from = WP_ANY }, out;
+        char bind[WP_ADDRESS];
+        struct rd rest;
+
+        (void) state;
+        memcpy(in.id, id, sizeof(in.id));
+        w = wr_to(bytes, sizeof(bytes) - 1);
+        wp_put_create_net(&w, &in, "2001:db8::1");
+        WHOLE_ONLY(wp_get_create_net(&r, &out, bind));
+        assert_string_equal(bind, "2001:db8::1");
+        w = wr_to(bytes, sizeof(bytes));
+        wp_put_create_net(&w, &in, "10.0.0.1\n");
+        rest = start(w.len);
+        assert_int_equal(wp_get_create_net(&rest, &out, bind), -EBADMSG);
+}
+
+static void a_change_of_the_network_is_read_back(void **state) {
+        struct wp_network in = { .drop = true }, out;
+        char in_hash[HASH_TEXT] = "sha256:00", hash[HASH_TEXT];
+        struct rd rest;
+
+        (void) state;
+        memcpy(in.id, id, sizeof(in.id));
+        w = wr_to(bytes, sizeof(bytes) - 1);
+        wp_put_network(&w, &in);
+        WHOLE_ONLY(wp_get_network(&r, &out));
+        assert_true(out.drop);
+        assert_string_equal(out.id, id);
+        bytes[w.len - 1] = 2;
+        rest = start(w.len);
+        assert_int_equal(wp_get_network(&rest, &out), -EBADMSG);
+        w = wr_to(bytes, sizeof(bytes) - 1);
+        wp_put_hash(&w, in_hash);
+        WHOLE_ONLY(wp_get_hash(&r, hash));
+        assert_string_equal(hash, "sha256:00");
+}
+
+static void records_are_as_many_as_fit(void **state) {
+        static struct wp_records out;
+        struct rd r;
+
+        (void) state;
+        w = wr_to(bytes, 100);
+        wp_put_lost(&w, 7);
+        assert_true(wp_put_record(&w, id, "{\"a\":1}"));
+        assert_true(wp_put_record(&w, id, "{\"b\":2}"));
+        assert_false(wp_put_record(&w, id, "{\"too\":\"long for what is left of this space\"}"));
+        r = start(w.len);
+        assert_int_equal(wp_get_records(&r, &out), 0);
+        assert_int_equal(out.lost, 7);
+        assert_int_equal(out.n, 2);
+        assert_string_equal(out.at[1].json, "{\"b\":2}");
+        r = start(w.len - 1);
+        assert_int_equal(wp_get_records(&r, &out), -EBADMSG);
+        w = wr_to(bytes, sizeof(bytes));
+        wp_put_lost(&w, 0);
+        for (int i = 0; i <= WP_RECORDS_MAX; i++)
+                assert_true(wp_put_record(&w, id, "{}"));
+        r = start(w.len);
+        assert_int_equal(wp_get_records(&r, &out), -EBADMSG);
+}
+
 static void ids_have_one_form(void **state) {
         static const char *const bad[] = { "",
                                            "abc",
@@ -205,6 +268,9 @@ static void variables_have_names_and_ends(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(create_is_read_back_and_names_are_plain),
+                cmocka_unit_test(a_create_with_a_network_has_an_address),
+                cmocka_unit_test(a_change_of_the_network_is_read_back),
+                cmocka_unit_test(records_are_as_many_as_fit),
                 cmocka_unit_test(ids_have_one_form),
                 cmocka_unit_test(answers_are_read_back),
                 cmocka_unit_test(a_full_list_fits_into_one_message),
