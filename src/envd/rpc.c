@@ -304,7 +304,7 @@ static void on_body(struct call *c, struct evbuffer *body) {
         }
         if (q->paused)
                 return;
-        (void) evbuffer_add_buffer(q->body, body);
+        (void) http_move(q->body, body);
         if (!count_held(q, evbuffer_get_length(q->body)))
                 rpc_fail(q, RPC_RESOURCE_EXHAUSTED, "too many messages at once; try again later");
         else if (q->method->kind == RPC_CLIENT_STREAM)

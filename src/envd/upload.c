@@ -208,7 +208,7 @@ static bool unpack(struct upload *u) {
         if (u->packed)
                 r = inflate_some(u->packed, u->in, u->plain, &err);
         else if (evbuffer_get_length(u->in) > 0)
-                (void) evbuffer_add_buffer(u->plain, u->in);
+                (void) http_move(u->plain, u->in);
         else
                 r = 0;
         if (r < 0)
@@ -323,7 +323,7 @@ static void on_body(struct call *c, struct evbuffer *body) {
         if (u->over) {
                 (void) evbuffer_drain(body, SIZE_MAX);
         } else if (u->ready && evbuffer_get_length(u->in) == 0) {
-                (void) evbuffer_add_buffer(u->in, body);
+                (void) http_move(u->in, body);
                 pump(u);
         }
 }

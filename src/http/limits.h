@@ -16,6 +16,7 @@ enum {
         HTTP_WRITE_HIGH = 256 * 1024,        /* a writer should stop when so much waits to be sent ... */
         HTTP_WRITE_LOW = 64 * 1024,          /* ... and is told to go on at this */
         HTTP_WRITE_MAX = 8 * 1024 * 1024,    /* more than this waiting: the connection ends */
+        HTTP_MOVE_MIN = 4096,                /* fewer bytes are copied from buffer to buffer, not moved */
         HTTP_DISCARD_MAX = 256 * 1024,       /* of a body that nobody wants; then the connection ends */
         HTTP_LINGER_BYTES = 4 * 1024 * 1024, /* of what still comes after our last words */
         HTTP_BODY_DEFAULT = 1024 * 1024,     /* of a request, unless its handler allows more */

@@ -201,6 +201,15 @@ int http_write_body(struct evbuffer *to, enum http_body how, const void *p, size
         return 0;
 }
 
+int http_move(struct evbuffer *to, struct evbuffer *from) {
+        size_t n = evbuffer_get_length(from);
+        const void *p = n > 0 && n < HTTP_MOVE_MIN ? evbuffer_pullup(from, -1) : NULL;
+
+        if (!p)
+                return evbuffer_add_buffer(to, from);
+        return evbuffer_add(to, p, n) < 0 || evbuffer_drain(from, n) < 0 ? -1 : 0;
+}
+
 int http_write_buffer(struct evbuffer *to, enum http_body how, struct evbuffer *from, struct err *err) {
         size_t n = evbuffer_get_length(from);
 
@@ -209,7 +218,7 @@ int http_write_buffer(struct evbuffer *to, enum http_body how, struct evbuffer *
                 return 0;
         }
         if ((how == HTTP_BODY_CHUNKED && evbuffer_add_printf(to, "%zx\r\n", n) < 0) ||
-            evbuffer_add_buffer(to, from) < 0 || (how == HTTP_BODY_CHUNKED && evbuffer_add(to, "\r\n", 2) < 0))
+            http_move(to, from) < 0 || (how == HTTP_BODY_CHUNKED && evbuffer_add(to, "\r\n", 2) < 0))
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "http body");
         return 0;
 }
