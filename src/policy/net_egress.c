@@ -271,7 +271,8 @@ const struct policy_resolve *policy_egress_resolve(const struct policy_egress *e
 
 void policy_net_budget(const struct policy_egress *e, struct policy_net_budget *ret) {
         for (enum policy_net_counter c = 0; c < POLICY_NET_COUNTERS; c++) {
-                uint64_t own = e->net ? e->net->budget[c] : 0;
+                /* Without a network of its own nothing new begins; what goes on from an earlier policy is counted. */
+                uint64_t own = e->net ? e->net->budget[c] : net_budget_default(c);
                 uint64_t above = !e->has_ceiling ? UINT64_MAX : e->ceiling ? e->ceiling->budget[c] : 0;
 
                 ret->max[c] = above < own ? above : own;

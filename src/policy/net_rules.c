@@ -42,6 +42,10 @@ static const uint64_t budgets[POLICY_NET_COUNTERS] = {
         [POLICY_NET_NAMES] = POLICY_NAMES_DEFAULT,
 };
 
+uint64_t net_budget_default(enum policy_net_counter c) {
+        return budgets[c];
+}
+
 struct policy_net *net_new(void) {
         struct policy_net *net = calloc(1, sizeof(*net));
 

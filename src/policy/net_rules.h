@@ -90,6 +90,7 @@ struct field_ctx;
 
 /* The member `network` of a policy; at is the struct policy_net ** that is replaced. */
 int net_decode(const struct field_ctx *ctx, const struct json *value, void *at, struct err *err);
+uint64_t net_budget_default(enum policy_net_counter c);
 /* One member of `budget` by name. */
 int net_budget_set(uint64_t budget[POLICY_NET_COUNTERS], const char *name, const char *text, struct err *err);
 const char *net_budget_name(enum policy_net_counter c);

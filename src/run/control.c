@@ -105,12 +105,9 @@ void control_none(struct control *c) {
 
 int control_open(struct control *c, struct loop *l, struct err *err) {
         char path[SANDBOX_PATH];
-        int r;
+        int r = sandbox_announce(l->sb, path, err);
 
-        if (!l->net->egress)
-                return 0;
-        r = sandbox_announce(l->sb, path, err);
-        if (r == 0)
+        if (r == 0 && l->net->egress) /* all that there is to ask and change is the network */
                 c->listen_fd = r = ipc_listen(path, 0600, err);
         c->loop = l;
         return r < 0 ? r : 0;

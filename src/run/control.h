@@ -33,7 +33,7 @@ struct control {
 
 /* Nobody listens: what a new one is. */
 void control_none(struct control *c);
-/* Listens, if the run has a network. */
+/* Others can find the sandbox; with a network it also listens. */
 int control_open(struct control *c, struct loop *l, struct err *err);
 /* For a poll loop: fills CONTROL_FDS entries; and serves what is readable. */
 void control_poll(const struct control *c, struct pollfd p[CONTROL_FDS]);

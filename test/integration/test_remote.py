@@ -1,12 +1,13 @@
 """Speaking to a sandbox that runs: another policy, what it can reach, and the log of what it tried."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 
 import egress_world as world
 import pytest
-from harness import GABION, find_below, gabion, run, started
+from harness import GABION, RUN_DIR, find_below, gabion, run, slots, started
 from network import FETCH, NAME, fetch, flags, log, records, sandbox_id, web  # noqa: F401
 
 
@@ -33,10 +34,11 @@ def test_a_policy_can_be_changed_while_the_command_runs(web, log, tmp_path):
 
 
 @pytest.mark.parametrize("drop", [True, False])
-def test_old_connections_end_only_when_asked(drop, log, tmp_path):
+@pytest.mark.parametrize("network", ["{ allow: [{ host: other.example }] }", "{ preset: none }"])
+def test_old_connections_end_only_when_asked(drop, network, log, tmp_path):
     server = world.Server(world.echo)
     other = tmp_path / "other.yaml"
-    other.write_text("version: 1\nnetwork:\n  allow:\n    - { host: other.example }\n")
+    other.write_text(f"version: 1\nnetwork: {network}\n")
     script = """
 import socket, sys
 s = socket.create_connection(("web.example", 9000), 5)
@@ -80,6 +82,18 @@ def test_an_unknown_or_foreign_sandbox_is_an_error(web, log):
         # somebody else does not even see the run directory
         result = gabion("reach", name, preexec_fn=lambda: os.setuid(65534))
         assert result.code == 125 and "no sandbox of yours" in result.err, result
+
+
+def test_a_sandbox_without_a_network_is_said_to_have_none(tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text(f"version: 1\nnetwork:\n  allow:\n    - {{ host: {NAME} }}\n")
+    with started("--", "sleep", "30") as p:
+        find_below(p.pid, "sleep")
+        name = pathlib.Path(RUN_DIR, next(n for n, held in slots().items() if held)).read_text()
+        for command in (["reach", name], ["policy", "show", name], ["policy", "update", name, file]):
+            result = gabion(*command)
+            assert result.code == 125 and f"sandbox '{name}': it has no network" in result.err, result
+            assert len(result.err.splitlines()) == 1
 
 
 def test_reach_agrees_with_the_policy(web, log):
