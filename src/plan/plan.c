@@ -148,6 +148,9 @@ static int template_host(struct plan *p, const struct plan_request *req, const s
                 r = mount_own(p, PLAN_OPTIONAL, public_etc[i], public_etc[i], 0, err);
         if (r == 0 && p->own_certificates)
                 r = mount_own(p, PLAN_OWN, OWN_BUNDLE, PLAN_BUNDLE, 0, err);
+        p->java_looks_there = p->own_certificates && facts->has_java_bundle;
+        if (r == 0 && p->java_looks_there)
+                r = mount_own(p, PLAN_OWN, PLAN_JAVA, PLAN_JAVA_BUNDLE, 0, err);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(writable); i++)
                 r = mount_own(p, PLAN_WRITABLE, "", writable[i], plan_landlock_rights(p->landlock_abi), err);
         if (r == 0)
@@ -186,8 +189,10 @@ static void nodes_fill(struct plan *p, const struct plan_facts *facts) {
                         if (str_eq(facts->usr_links[i], links[k].name))
                                 node_add(p, &(struct plan_node){ PLAN_LINK, links[k].name + 1, links[k].to, 0, 0, 0 });
         node_add(p, p->net ? &resolver : &no_resolver);
-        if (p->own_certificates)
+        if (p->own_certificates) {
                 node_add(p, &(struct plan_node){ PLAN_FILE, OWN_BUNDLE, NULL, 0444, 0, 0 });
+                node_add(p, &(struct plan_node){ PLAN_JAVA_STORE, PLAN_JAVA, NULL, 0444, 0, 0 });
+        }
         node_add(p, &(struct plan_node){ PLAN_FILE, "etc/hosts", p->etc_hosts, 0644, 0, 0 });
         node_add(p, &(struct plan_node){ PLAN_FILE, "etc/hostname", p->etc_hostname, 0644, 0, 0 });
         memcpy(p->masks, masks, sizeof(masks));

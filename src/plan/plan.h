@@ -19,6 +19,10 @@
 /* Where programs look for certificates; with own ones, covered by .gabion/certificates. */
 #define PLAN_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
 
+/* The same for Java, a file of the sandbox's own; and where the Java of this distribution looks, covered by it. */
+#define PLAN_JAVA "etc/ssl/java.jks"
+#define PLAN_JAVA_BUNDLE "/etc/ssl/certs/java/cacerts"
+
 /* Below /proc; covered by a boot id of our own instead of an empty file. */
 #define PLAN_BOOT_ID "sys/kernel/random/boot_id"
 
@@ -52,6 +56,7 @@ struct plan_facts {
         const char *usr_links[7]; /* of /bin /sbin /lib /lib32 /lib64 /libx32: links into /usr, then NULL */
         const char *usr_dirs[7];  /* those that are directories of their own, then NULL */
         bool has_bundle;          /* PLAN_BUNDLE is there */
+        bool has_java_bundle;     /* PLAN_JAVA_BUNDLE is there */
 };
 
 /* What one command line adds to the policy. */
@@ -83,7 +88,7 @@ struct plan_mount {
         int fd;            /* O_PATH descriptor of an opened source, or -1; never part of the hash */
 };
 
-enum plan_node_kind { PLAN_DIR, PLAN_LINK, PLAN_FILE, PLAN_CHAR };
+enum plan_node_kind { PLAN_DIR, PLAN_LINK, PLAN_FILE, PLAN_CHAR, PLAN_JAVA_STORE };
 
 /* What the root tmpfs holds before it becomes read-only. */
 struct plan_node {
@@ -124,6 +129,9 @@ struct plan {
         struct plan_way_out way_out;
         bool own_certificates;    /* the sandbox trusts others than the host does */
         const char *certificates; /* PEM; known when egress is ready, never part of the hash */
+        const char *java_store;   /* the same certificates */
+        size_t n_java_store;
+        bool java_looks_there; /* at PLAN_JAVA_BUNDLE */
         bool rootless;
         unsigned off;
         char deviations[PLAN_DEVIATIONS][160];

@@ -101,6 +101,9 @@ static struct json *render_nodes(const struct plan *p) {
                                 (void) str_copy(hash, sizeof(hash), "made at the start");
                         (void) snprintf(text, sizeof(text), "file /%s %04o %s", n->path, n->mode, hash);
                         break;
+                case PLAN_JAVA_STORE:
+                        (void) snprintf(text, sizeof(text), "file /%s %04o made at the start", n->path, n->mode);
+                        break;
                 case PLAN_CHAR:
                         (void) snprintf(text, sizeof(text), "char /%s %u:%u %04o", n->path, n->major, n->minor,
                                         n->mode);

@@ -317,6 +317,7 @@ void network_end(struct network *n) {
         own_freep(&n->expected);
         n->expected = NULL;
         buf_done(&n->certificates);
+        buf_done(&n->java_store);
         own_freep(&n->document);
         n->document = NULL;
 }

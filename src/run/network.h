@@ -31,7 +31,7 @@ struct network {
         struct sandbox *sb;
         const struct plan *plan;
         struct loop *loop; /* who hears of denials; NULL until the command is released */
-        struct buf certificates;
+        struct buf certificates, java_store;
         char *document;    /* what egress was told about the sandbox */
         unsigned canaries; /* records of refusals that came before */
         unsigned restarts;

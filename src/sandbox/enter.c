@@ -229,6 +229,7 @@ int sandbox_facts(struct plan_facts *ret, struct err *err) {
         if (ret->landlock_abi < 0)
                 ret->landlock_abi = 0;
         ret->has_bundle = access(PLAN_BUNDLE, R_OK) == 0;
+        ret->has_java_bundle = access(PLAN_JAVA_BUNDLE, F_OK) == 0;
         if (readlink("/bin", to, sizeof(to)) > 0) { /* merged: a link that leads nowhere harms nobody */
                 memcpy(ret->usr_links, names, sizeof(names));
                 return 0;

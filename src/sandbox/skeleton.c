@@ -12,10 +12,8 @@
 #include "base/sys.h"
 #include "sandbox/child.h"
 
-static int file_make(const struct child *c, int root_fd, const struct plan_node *n) {
+static int file_make(int root_fd, const struct plan_node *n, const char *text, size_t len) {
         int fd = sys_openat(root_fd, n->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, n->mode);
-        const char *text = n->text ? n->text : c->plan->certificates;
-        size_t len = strlen(text);
         ssize_t k;
 
         if (fd < 0)
@@ -26,13 +24,17 @@ static int file_make(const struct child *c, int root_fd, const struct plan_node 
 }
 
 static int node_make(const struct child *c, int root_fd, const struct plan_node *n) {
+        const char *text = n->text ? n->text : c->plan->certificates;
+
         switch (n->kind) {
         case PLAN_DIR:
                 return sys_mkdirat(root_fd, n->path, n->mode);
         case PLAN_LINK:
                 return sys_symlinkat(n->text, root_fd, n->path);
         case PLAN_FILE:
-                return file_make(c, root_fd, n);
+                return file_make(root_fd, n, text, strlen(text));
+        case PLAN_JAVA_STORE:
+                return file_make(root_fd, n, c->plan->java_store, c->plan->n_java_store);
         case PLAN_CHAR:
                 return sys_mkcharat(root_fd, n->path, n->mode, n->major, n->minor);
         }

@@ -1,13 +1,18 @@
 """Unmodified clients in a sandbox with a network: each works through an allowlist with no proxy variables, and fails at
 once with a reason when it is not allowed. The servers are on loopback, behind names of the operator's choice."""
+import base64
+import hashlib
+import io
 import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
+import tarfile
 import textwrap
 import time
 
@@ -59,11 +64,17 @@ CLIENTS = {
 }
 
 
+PATHS = {"curl": "curl", "urllib": "py", "requests": "rq", "node": "node"}
+
+
+def installed(which):
+    return shutil.which(CLIENTS[which][0]) and (which != "requests" or list(pathlib.Path("/usr/lib/python3").glob("*/requests")))
+
+
 def client(which, host):
-    argv = [w.format(host) for w in CLIENTS[which]]
-    if not shutil.which(argv[0]) or (which == "requests" and not list(pathlib.Path("/usr/lib/python3").glob("*/requests"))):
+    if not installed(which):
         pytest.skip(f"{which} is not installed")
-    return argv
+    return [w.format(host) for w in CLIENTS[which]]
 
 
 @pytest.mark.parametrize("which", CLIENTS)
@@ -91,18 +102,18 @@ def test_opened_tls_is_trusted_by_unmodified_clients(servers, tmp_path):
           allow:
             - {{ host: {NAME}, ports: [443], methods: [GET], paths: [/] }}
         """))
+    lines = "\n".join(shlex.join(client(which, NAME)) for which in CLIENTS if installed(which))
     script = f"""
-        curl -sS https://{NAME}/curl
-        /usr/bin/python3 -c "{PYTHON.format(NAME)}"
+        {lines}
         curl -sS -w '%{{http_code}} %header{{x-gabion-denied}}\\n' -X POST -d x https://{NAME}/post
     """
     r = run("sh", "-c", script, allow=(), resolve=[(NAME, 443, web.port)], trust=False,
             flags=("--policy", policy, "--ca-bundle", world.authority()[1]))
-    assert "GET /curl" in r.out and "GET /py" in r.out, r
+    assert re.findall("^GET /([a-z]+) 0$", r.out, re.M) == [PATHS[which] for which in CLIENTS if installed(which)], r
     assert "403 net.method_not_allowed; event=" in r.out and codes(r) == {"net.method_not_allowed"}
     event = re.search(r"event=(evt_\w+)", r.out)[1]
     assert r.denials[0]["event"] == event and f"({event})" in r.err
-    assert [x[0] for x in web.requests] == ["GET", "GET"]
+    assert {x[0] for x in web.requests} == {"GET"}
 
 
 @pytest.fixture
@@ -143,29 +154,66 @@ def test_git_clones_over_https(repository):
     assert r.code != 0 and r.seconds < QUICK_S and codes(r) == {"net.name_not_allowed"}, r
 
 
-def test_npm_installs_a_package(tmp_path):
-    """From the registry that this machine's npm is configured to use."""
+def npm_registry(servers, host):
+    """A registry with one package, `small`, behind TLS; yields the server."""
+    package = json.dumps({"name": "small", "version": "1.0.0"}).encode()
+    space = io.BytesIO()
+    with tarfile.open(fileobj=space, mode="w:gz") as tar:
+        entry = tarfile.TarInfo("package/package.json")
+        entry.size = len(package)
+        tar.addfile(entry, io.BytesIO(package))
+    archive = space.getvalue()
+    about = {"name": "small", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {
+        "name": "small", "version": "1.0.0", "dist": {
+            "tarball": f"https://{host}/small/-/small-1.0.0.tgz",
+            "integrity": "sha512-" + base64.b64encode(hashlib.sha512(archive).digest()).decode()}}}}
+
+    def answer(handler):
+        found = {"/small": json.dumps(about).encode(), "/small/-/small-1.0.0.tgz": archive}.get(handler.path)
+        handler.send_response(200 if found else 404)
+        handler.send_header("Content-Length", str(len(found or b"")))
+        handler.end_headers()
+        handler.wfile.write(found or b"")
+    return servers(world.server_context(host), cls=world.Web, answer=answer)
+
+
+def npm_install(registry, package):
     if not shutil.which("npm"):
         pytest.skip("npm is not installed")
+    return ("sh", "-c", f"mkdir /tmp/p && cd /tmp/p && npm install $FLAGS --no-audit --no-fund --no-update-notifier "
+            f"--registry {registry} {package} >&2 && cat node_modules/{package}/package.json")
+
+
+def test_npm_installs_a_package(servers):
+    host = "registry.example.com"
+    web = npm_registry(servers, host)
+    words = npm_install(f"https://{host}/", "small")
+    known = {"resolve": [(host, 443, web.port)], "trust": False}
+    bundle = ("--ca-bundle", world.authority()[1])  # npm may be configured to read one file alone: the sandbox's own
+    r = run(*words, allow=(f"{host}:443",), flags=bundle, **known)
+    assert r.code == 0 and '"name": "small"' in r.out and not r.denials, r
+    # By itself npm tries every failure again after 10 and 60 seconds, names that do not exist included.
+    r = run(*words, flags=(*bundle, "-e", "FLAGS=--fetch-retries=0"), **known)
+    assert r.code != 0 and codes(r) == {"net.name_not_allowed"} and r.seconds < QUICK_S, r
+    assert f"gabion: denied net.name_not_allowed: {host}" in r.err
+
+
+def test_preset_packages_is_enough_for_npm(tmp_path):
+    """With the registry that this machine's npm is configured to use."""
+    words = npm_install("$REGISTRY", "is-number")
     registry = subprocess.run(["npm", "config", "get", "registry"], capture_output=True, text=True).stdout.strip()
     m = re.match(r"https://([^/:]+)(?::(\d+))?/", registry)
-    if not m or subprocess.run(["curl", "-sSf", "-m", "10", "-o", "/dev/null", registry + "is-number"]).returncode != 0:
+    if not m or subprocess.run(["curl", "-sSf", "-m", "10", "-o", "/dev/null", registry + "is-number"]).returncode:
         pytest.skip("the npm registry of this machine's configuration is not reachable from here")
-    host, port = m[1], int(m[2] or 443)
-    address = socket.getaddrinfo(host, port, socket.AF_INET)[0][4][0]
+    address = socket.getaddrinfo(m[1], int(m[2] or 443), socket.AF_INET)[0][4][0]
     ceiling = tmp_path / "ceiling.yaml"  # names the address, should it be one that is closed below all policies
-    ceiling.write_text(f"version: 1\nname: c\nnetwork:\n  allow:\n    - {{ host: {host}, ports: [{port}] }}\n"
-                       f"    - {{ cidr: {address}, ports: [{port}] }}\n")
-    script = f"mkdir /tmp/p && cd /tmp/p && npm install $FLAGS --no-audit --no-fund --no-update-notifier " \
-             f"--registry {registry} is-number >&2 && cat node_modules/is-number/package.json"
+    ceiling.write_text(f"version: 1\nname: c\nnetwork:\n  preset: public\n  allow:\n"
+                       f"    - {{ cidr: {address}, ports: [{m[2] or 443}] }}\n")
     bundle = os.environ.get("NODE_EXTRA_CA_CERTS") or "/etc/ssl/certs/ca-certificates.crt"
-    words = ("-v", f"{bundle}:/opt/bundle.pem", "-e", "NODE_EXTRA_CA_CERTS=/opt/bundle.pem", "--ceiling", ceiling)
-    r = run("sh", "-c", script, allow=(f"{host}:{port}",), flags=words, trust=False)
+    r = run(*words, allow=(), trust=False, env={**os.environ, "NPM_CONFIG_REGISTRY": registry}, flags=(
+        "--net", "packages", "-e", f"REGISTRY={registry}", "-v", f"{bundle}:/opt/bundle.pem",
+        "-e", "NODE_EXTRA_CA_CERTS=/opt/bundle.pem", "--ceiling", ceiling))
     assert r.code == 0 and '"name": "is-number"' in r.out, r
-    # By itself npm tries every failure again after 10 and 60 seconds, names that do not exist included.
-    once = (*words[:4], "-e", "FLAGS=--fetch-retries=0")
-    r = run("sh", "-c", script, allow=(f"{NAME}:443",), flags=once, trust=False)
-    assert r.code != 0 and codes(r) >= {"net.name_not_allowed"} and r.seconds < QUICK_S, r
 
 
 def test_dig_sees_names_and_reasons():
@@ -191,12 +239,12 @@ func main() {
 
 
 def test_go_client(web, tmp_path):
-    go = shutil.which("go") or "/usr/local/go/bin/go"
-    if not os.access(go, os.X_OK):
+    go = shutil.which("go", path=f"/usr/lib/go/bin:{os.environ['PATH']}:/usr/local/go/bin")  # the first: compiled libraries
+    if not go:
         pytest.skip("go is not installed")
     (tmp_path / "main.go").write_text(GO)
     built = subprocess.run([go, "build", "-o", tmp_path / "client", tmp_path / "main.go"], capture_output=True, text=True,
-                           env={**os.environ, "CGO_ENABLED": "0", "HOME": str(tmp_path), "GOFLAGS": "-mod=mod",
+                           env={**os.environ, "HOME": str(tmp_path), "GO111MODULE": "off",
                                 "GOCACHE": str(tmp_path / "cache")}, timeout=110)
     assert built.returncode == 0, built.stderr
     where = ("-v", f"{tmp_path}/client:/opt/client")
@@ -204,27 +252,36 @@ def test_go_client(web, tmp_path):
     assert r.code == 0 and r.out.startswith("GET /go"), r
     r = run("/opt/client", "https://evil.example.com/", flags=where)
     assert r.code == 1 and "no such host" in r.out and r.seconds < QUICK_S, r
+    assert codes(r) == {"net.name_not_allowed"}
 
 
 JAVA = """
 import java.net.URI; import java.net.http.*;
-public class Client { public static void main(String[] a) throws Exception {
-    System.out.print(HttpClient.newHttpClient().send(HttpRequest.newBuilder(URI.create(a[0])).build(),
-        HttpResponse.BodyHandlers.ofString()).body()); } }
+public class Client { public static void main(String[] urls) throws Exception {
+    for (String url : urls) try {
+        System.out.print(HttpClient.newHttpClient().send(HttpRequest.newBuilder(URI.create(url)).build(),
+            HttpResponse.BodyHandlers.ofString()).body());
+    } catch (java.io.IOException e) { System.out.println(e); } } }
 """
 
 
-def test_java_client(servers, tmp_path):
+def test_java_client_trusts_opened_tls(servers, tmp_path):
     if not shutil.which("java"):
         pytest.skip("java is not installed")
-    web = servers(cls=world.Web)
+    web = servers(world.server_context(NAME), cls=world.Web)
     (tmp_path / "Client.java").write_text(JAVA)
-    words = ("-v", f"{tmp_path}:/opt/src", "-m", "1G", "-e", "JAVA_TOOL_OPTIONS=-Xmx128m -XX:TieredStopAtLevel=1")
-    r = run("java", "/opt/src/Client.java", f"http://{NAME}/java", allow=(f"{NAME}:80",), resolve=[(NAME, 80, web.port)],
-            flags=words)
-    assert r.code == 0 and r.out.startswith("GET /java"), r
-    r = run("java", "/opt/src/Client.java", "http://evil.example.com/", allow=(f"{NAME}:80",), flags=words)
-    assert r.code != 0 and codes(r) == {"net.name_not_allowed"}, r
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"version: 1\nnetwork:\n  allow:\n    - {{ host: {NAME}, ports: [443], paths: [/java] }}\n")
+    words = ("--policy", policy, "--ca-bundle", world.authority()[1], "-v", f"{tmp_path}:/opt/src", "-m", "1G")
+    java = ("java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "/opt/src/Client.java")
+    r = run(*java, f"https://{NAME}/java", f"https://{NAME}/other", "https://evil.example.com/", allow=(), trust=False,
+            resolve=[(NAME, 443, web.port)], flags=words)
+    assert r.code == 0 and r.lines[0] == "GET /java 0" and '"code":"net.path_not_allowed"' in r.lines[1], r
+    assert "java.net.ConnectException" in r.lines[2] and codes(r) == {"net.path_not_allowed", "net.name_not_allowed"}
+    assert "Picked up" not in r.err and r.seconds < 4 * QUICK_S
+    r = run("sh", "-c", "cmp /etc/ssl/java.jks /etc/ssl/certs/java/cacerts && keytool -list -keystore /etc/ssl/java.jks "
+            "-storepass changeit", allow=(), trust=False, flags=words)
+    assert r.code == 0 and "Your keystore contains 2 entries" in r.out, r  # the operator's bundle, and egress
 
 
 # --- what must not get out ---

@@ -151,6 +151,20 @@ static void opened_tls_brings_certificates_that_are_not_in_the_hash(void **state
         assert_string_equal(first, second);
 }
 
+static void java_gets_them_where_it_looks(void **state) {
+        (void) state;
+        decode("{\"version\":1,\"network\":{\"allow\":[{\"host\":\"a.example.com\",\"methods\":[\"GET\"]}]}}");
+        compile();
+        assert_int_equal(node_at(PLAN_JAVA)->kind, PLAN_JAVA_STORE);
+        assert_false(plan.java_looks_there);
+        assert_null(mount_at(PLAN_JAVA_BUNDLE));
+        facts.has_java_bundle = true;
+        compile();
+        assert_true(plan.java_looks_there);
+        assert_string_equal(mount_at(PLAN_JAVA_BUNDLE)->source, PLAN_JAVA);
+        assert_true(mount_at("/etc/ssl/certs") < mount_at(PLAN_JAVA_BUNDLE));
+}
+
 static void certificates_need_a_place(void **state) {
         struct err e = { 0 };
 
@@ -214,6 +228,7 @@ int main(void) {
                 cmocka_unit_test_setup(with_a_rule_there_is_a_namespace_and_a_resolver, reset),
                 cmocka_unit_test_setup(the_hash_covers_rules_ceiling_and_way_out, reset),
                 cmocka_unit_test_setup(opened_tls_brings_certificates_that_are_not_in_the_hash, reset),
+                cmocka_unit_test_setup(java_gets_them_where_it_looks, reset),
                 cmocka_unit_test_setup(certificates_need_a_place, reset),
                 cmocka_unit_test_setup(public_and_resolve_are_deviations, reset),
                 cmocka_unit_test_setup(rules_are_written_as_nft_writes_them, reset),
