@@ -49,6 +49,8 @@ int cli_run_options(int argc, char **argv, struct run_options *ret, const char *
 int cli_policy_expand(struct policy *p, struct err *err);
 /* One rule of the network on one line, without its end. */
 void cli_print_rule(const struct json *rule);
+/* Where the rules of preset packages come from: all, or those that end in "HOST, port PORT". */
+void cli_print_packages(const struct policy *p, const char *of);
 
 /* Prints a document as an outline for people, or as JSON. */
 int cli_print(const struct json *doc, bool as_json);

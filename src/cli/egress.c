@@ -204,12 +204,12 @@ int cmd_egress(int argc, char **argv) {
         r = words_read(argc - 1, argv + 1, &w);
         if (r != -1)
                 return r;
+        if (access(w.file, F_OK) < 0 && !w.follow)
+                return cli_usage("egress", "%.150s: %s", w.file, strerror(errno));
         if (!w.json)
                 (void) printf("%-24s %-20s %-6s %-6s %-44s %-17s %-22s %s\n", "TIME", "SANDBOX", "KIND", "RESULT",
                               "DESTINATION", "BYTES OUT/IN", "RULE", "REASON OR ADDRESS");
         (void) snprintf(old, sizeof(old), "%.1100s.1", w.file);
-        if (access(w.file, F_OK) < 0 && !w.follow)
-                return cli_usage("egress", "%.150s: %s", w.file, strerror(errno));
         if (show_file(&w, old, false, &err) < 0 || show_file(&w, w.file, w.follow, &err) < 0)
                 return cli_fail(&err);
         return 0;

@@ -226,6 +226,19 @@ static struct json *answer(const struct question *x, const struct policy_net_ver
         return j;
 }
 
+/* Presets never work in silence: which one stands behind the answer, and where it was configured. */
+static void print_preset(const struct policy *p, const struct policy_net_verdict *v, const struct json *rule) {
+        char of[HOST_NAME + 32], port[16] = "";
+
+        if (v->allowed && policy_net_is_public(p) && str_eq(v->rule, "default"))
+                (void) printf("  preset public: whatever is not denied and has a public address\n");
+        if (!v->allowed || !rule || !json_get_str(rule, "host"))
+                return;
+        (void) field_text(json_at(json_get(rule, "ports"), 0), port, sizeof(port));
+        (void) snprintf(of, sizeof(of), ": %s, port %s", json_get_str(rule, "host"), port);
+        cli_print_packages(p, of);
+}
+
 static void print_answer(const struct question *x, const struct policy_net_verdict *v, const struct json *rule,
                          const struct json *above) {
         char what[HOST_NAME + 80];
@@ -273,8 +286,10 @@ int cmd_policy_explain(int argc, char **argv) {
                 json_set(doc, "rule_text", TAKE_PTR(rule));
         if (w.json)
                 r = cli_print(doc, true);
-        else
+        else {
                 print_answer(&x, &v, rule, above);
+                print_preset(&p, &v, rule);
+        }
         if (w.json && r != 0)
                 return r;
         return v.allowed ? 0 : DENIED;

@@ -63,9 +63,24 @@ static void print_rules(const struct json *net, const char *key) {
         }
 }
 
+void cli_print_packages(const struct policy *p, const char *of) {
+        CLEANUP(json_freep) struct json *notes = policy_net_notes(p);
+
+        for (size_t i = 0; i < json_len(notes); i++) {
+                char text[1024] = "";
+
+                (void) field_text(json_at(notes, i), text, sizeof(text));
+                if (of && (strlen(text) < strlen(of) || !str_eq(text + strlen(text) - strlen(of), of)))
+                        continue;
+                for (char *c = text; *c; c++) /* file names may hold anything, and a terminal must not obey it */
+                        *c = (unsigned char) *c < 0x20 || *c == 0x7f ? '?' : *c;
+                (void) printf("  %s%s\n", of ? "preset packages: " : "packages  ", text);
+        }
+}
+
 /* The effective network, every rule of it, and where those of a preset come from. */
 static void print_network(const struct policy *p) {
-        CLEANUP(json_freep) struct json *net = policy_net_json(p), *notes = policy_net_notes(p);
+        CLEANUP(json_freep) struct json *net = policy_net_json(p);
         const struct json *budget = json_get(net, "budget");
 
         if (!budget)
@@ -78,14 +93,7 @@ static void print_network(const struct policy *p) {
         (void) printf("  budget  %" PRId64 " connections, %s new, %" PRId64 " bytes out, %" PRId64 " names\n",
                       json_get_int(budget, "connections", 0), json_get_str(budget, "rate"),
                       json_get_int(budget, "bytes_out", 0), json_get_int(budget, "names", 0));
-        for (size_t i = 0; i < json_len(notes); i++) {
-                char text[1024] = "";
-
-                (void) field_text(json_at(notes, i), text, sizeof(text));
-                for (char *c = text; *c; c++) /* file names may hold anything, and a terminal must not obey it */
-                        *c = (unsigned char) *c < 0x20 || *c == 0x7f ? '?' : *c;
-                (void) printf("  packages  %s\n", text);
-        }
+        cli_print_packages(p, NULL);
 }
 
 static int check(int argc, char **argv) {

@@ -28,17 +28,23 @@ enum {
         EXPECTED_S = 2, /* for so long an attempt is the user's own; egress may count for a second */
 };
 
-static const char *hint_of(const char *code) {
+/* What to do about it, by the code of a denial or the rule of a budget; the sandbox's or the ceiling's. */
+static const char *hint_of(const char *code, const char *rule) {
         static const struct {
-                const char *code, *hint;
+                const char *what, *hint;
         } hints[] = {
-                { "net.budget", "the policy's budget is used up; do not retry" },
                 { "net.private_address", "private addresses are closed to sandboxes; do not retry" },
                 { "net.metadata", "metadata services are closed to sandboxes; do not retry" },
+                { "budget:connections", "as many connections as the budget allows are open; close some" },
+                { "budget:rate", "more new connections a second than the budget allows; slow down" },
+                { "budget:bytes_out", "all bytes of the budget are sent; do not retry" },
+                { "budget:names", "all different names of the budget are asked for; do not retry" },
+                { "net.budget", "more at once than any sandbox may have; slow down" },
         };
 
+        rule += str_has_prefix(rule, "ceiling:") ? strlen("ceiling:") : 0;
         for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
-                if (str_eq(code, hints[i].code))
+                if (str_eq(code, hints[i].what) || str_eq(rule, hints[i].what))
                         return hints[i].hint;
         return "ask the operator to allow it; do not retry";
 }
@@ -72,7 +78,7 @@ static void denial_take(struct network *n, const struct json *record, const char
         take(d.rule, sizeof(d.rule), record, "rule", "default");
         take(d.policy, sizeof(d.policy), record, "policy", "");
         (void) snprintf(d.what, sizeof(d.what), "%.95s", what);
-        d.hint = hint_of(d.code);
+        d.hint = hint_of(d.code, d.rule);
         denial_record(n->loop, &d, count > 0 && count < INT32_MAX ? (unsigned) count : 1);
 }
 

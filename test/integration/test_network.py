@@ -143,6 +143,49 @@ def test_a_ceiling_is_not_passed(web, log, tmp_path):
     assert {d["rule"] for d in result.json["denials"]} == {"ceiling:default"}
 
 
+def test_a_spent_budget_says_which(web, log, tmp_path):
+    policy = tmp_path / "p.yaml"
+    policy.write_text(f"version: 1\nnetwork:\n  allow: [{{ host: '**.{NAME}', ports: [80] }}]\n"
+                      "  budget: { connections: 2, rate: 2/s, bytes_out: 1K, names: 1 }\n")
+    result = python("""
+        import contextlib, socket, time
+        address = socket.gethostbyname("web.example")
+        def outcome(fn):
+            try:
+                fn()
+                print("open")
+            except OSError as e:
+                print(type(e).__name__)
+        def connect():
+            s = socket.create_connection((address, 80), 5)
+            s.settimeout(0.3)
+            try:
+                s.recv(1)
+            except TimeoutError:        # neither refused nor answered
+                pass
+            return s
+        outcome(lambda: socket.gethostbyname("second.web.example"))
+        held = [connect(), connect()]
+        outcome(connect)                # one more than may be open
+        held.clear()
+        time.sleep(1)
+        for i in range(8):
+            with contextlib.suppress(ConnectionResetError):
+                socket.create_connection((address, 80), 5).close()
+            time.sleep(0.03)            # until it counts no more as open
+        time.sleep(1)
+        s = connect()
+        outcome(lambda: (s.sendall(b"POST / HTTP/1.1\\r\\nHost: web.example\\r\\nContent-Length: 4096\\r\\n\\r\\n" + b"x" * 4096),
+                         time.sleep(0.3), s.recv(1), s.recv(1)))
+        """, "--policy", policy, *flags(web, log)[2:], "--json")
+    rules = {d["rule"] for d in result.json["denials"]}
+    assert rules == {"budget:names", "budget:connections", "budget:rate", "budget:bytes_out"}, result
+    assert {d["code"] for d in result.json["denials"]} == {"net.budget"}
+    for words in ("different names of the budget", "budget allows are open", "slow down", "bytes of the budget"):
+        assert words in result.err, result
+    assert result.lines[:2] == ["gaierror", "ConnectionResetError"]
+
+
 # --- what is shown ---
 
 def test_plan_and_evidence_agree_and_show_the_network(web, log, tmp_path):

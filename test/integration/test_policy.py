@@ -166,7 +166,9 @@ def test_preset_packages_is_shown_with_its_sources(files):
     hosts = [rule["host"] for rule in checked["effective"]["network"]["allow"]]
     assert {"npm.example", "cargo.example", "pip.example"} <= set(hosts)
     answer = gabion("policy", "explain", "--net", "packages", "--host", "npm.example", "--port", "8443", env=env)
-    assert answer.code == 0, answer
+    assert answer.code == 0 and f"  preset packages: npm: {home}/.npmrc:1: npm.example, port 8443" in answer.lines, answer
+    answer = gabion("policy", "explain", "--net", "public", "--host", "npm.example", "--port", "8443", env=env)
+    assert answer.code == 0 and answer.lines[-1].startswith("  preset public: "), answer
 
 
 def test_diff_lists_what_changed(files):
