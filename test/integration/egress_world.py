@@ -5,6 +5,7 @@ import http.server
 import pathlib
 import socket
 import ssl
+import struct
 import subprocess
 import tempfile
 import threading
@@ -139,3 +140,71 @@ class WebHandler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(text)
 
     do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = do_OPTIONS = _serve
+
+
+def splice(a, b):
+    def one(src, dst):
+        with contextlib.suppress(OSError):
+            while data := src.recv(65536):
+                dst.sendall(data)
+            dst.shutdown(socket.SHUT_WR)
+    t = threading.Thread(target=one, args=(b, a), daemon=True)
+    t.start()
+    one(a, b)
+    t.join()
+
+
+class HttpProxy(Server):
+    """Answers CONNECT, whatever the target, by a connection to `port`. .heads: what it was asked."""
+
+    def __init__(self, port, answer=b"HTTP/1.1 200 OK\r\n\r\n"):
+        self.heads = []
+
+        def handle(sock):
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += sock.recv(1)
+            self.heads.append(head.decode())
+            if b" 200 " not in answer:
+                sock.sendall(answer)
+                return
+            with socket.create_connection(("127.0.0.1", port)) as far:
+                first = far.recv(65536, socket.MSG_PEEK) if self.server_first else b""
+                sock.sendall(answer + first)
+                if first:
+                    far.recv(len(first))
+                splice(sock, far)
+        self.server_first = False
+        super().__init__(handle)
+
+
+class SocksProxy(Server):
+    """SOCKS5, with user and password if given. .targets: (type, address, port)."""
+
+    def __init__(self, port, user=None, password=None):
+        self.targets = []
+
+        def exactly(sock, n):
+            return sock.recv(n, socket.MSG_WAITALL)
+
+        def handle(sock):
+            version, n = exactly(sock, 2)
+            methods = exactly(sock, n)
+            assert version == 5
+            if user:
+                assert 2 in methods
+                sock.sendall(b"\5\2")
+                _, n = exactly(sock, 2)
+                got = exactly(sock, n).decode(), exactly(sock, exactly(sock, 1)[0]).decode()
+                sock.sendall(b"\1\0" if got == (user, password) else b"\1\1")
+                if got != (user, password):
+                    return
+            else:
+                sock.sendall(b"\5\0")
+            _, _, _, kind = exactly(sock, 4)
+            where = exactly(sock, {1: 4, 4: 16}.get(kind) or exactly(sock, 1)[0])
+            self.targets.append((kind, where, struct.unpack(">H", exactly(sock, 2))[0]))
+            with socket.create_connection(("127.0.0.1", port)) as far:
+                sock.sendall(b"\5\0\0\1\0\0\0\0\0\0")
+                splice(sock, far)
+        super().__init__(handle)

@@ -14,74 +14,6 @@ from egress_fixtures import (NAME, allow, client_context, egress, is_reset, loop
 PUBLIC = "93.184.216.34"  # never reached: the proxies of these tests lead elsewhere
 
 
-def splice(a, b):
-    def one(src, dst):
-        with contextlib.suppress(OSError):
-            while data := src.recv(65536):
-                dst.sendall(data)
-            dst.shutdown(socket.SHUT_WR)
-    t = threading.Thread(target=one, args=(b, a), daemon=True)
-    t.start()
-    one(a, b)
-    t.join()
-
-
-class HttpProxy(world.Server):
-    """Answers CONNECT, whatever the target, by a connection to `port`. .heads: what it was asked."""
-
-    def __init__(self, port, answer=b"HTTP/1.1 200 OK\r\n\r\n"):
-        self.heads = []
-
-        def handle(sock):
-            head = b""
-            while not head.endswith(b"\r\n\r\n"):
-                head += sock.recv(1)
-            self.heads.append(head.decode())
-            if b" 200 " not in answer:
-                sock.sendall(answer)
-                return
-            with socket.create_connection(("127.0.0.1", port)) as far:
-                first = far.recv(65536, socket.MSG_PEEK) if self.server_first else b""
-                sock.sendall(answer + first)
-                if first:
-                    far.recv(len(first))
-                splice(sock, far)
-        self.server_first = False
-        super().__init__(handle)
-
-
-class SocksProxy(world.Server):
-    """SOCKS5, with user and password if given. .targets: (type, address, port)."""
-
-    def __init__(self, port, user=None, password=None):
-        self.targets = []
-
-        def exactly(sock, n):
-            return sock.recv(n, socket.MSG_WAITALL)
-
-        def handle(sock):
-            version, n = exactly(sock, 2)
-            methods = exactly(sock, n)
-            assert version == 5
-            if user:
-                assert 2 in methods
-                sock.sendall(b"\5\2")
-                _, n = exactly(sock, 2)
-                got = exactly(sock, n).decode(), exactly(sock, exactly(sock, 1)[0]).decode()
-                sock.sendall(b"\1\0" if got == (user, password) else b"\1\1")
-                if got != (user, password):
-                    return
-            else:
-                sock.sendall(b"\5\0")
-            _, _, _, kind = exactly(sock, 4)
-            where = exactly(sock, {1: 4, 4: 16}.get(kind) or exactly(sock, 1)[0])
-            self.targets.append((kind, where, struct.unpack(">H", exactly(sock, 2))[0]))
-            with socket.create_connection(("127.0.0.1", port)) as far:
-                sock.sendall(b"\5\0\0\1\0\0\0\0\0\0")
-                splice(sock, far)
-        super().__init__(handle)
-
-
 def echo_through(place, port=9000, words=b"hello"):
     with place.connect(driver.resolve(place, NAME), port) as c:
         c.sendall(words)
@@ -93,7 +25,7 @@ def echo_through(place, port=9000, words=b"hello"):
 
 def test_http_proxy_is_asked_for_the_judged_address(place, start, servers, open_file):
     far = servers(world.echo)
-    proxy = servers(far.port, cls=HttpProxy)
+    proxy = servers(far.port, cls=world.HttpProxy)
     e = start(upstream_proxy=f"http://me:p%40ss@127.0.0.1:{proxy.port}", hosts=open_file("hosts", f"{PUBLIC} {NAME}\n"))
     e.add(place, driver.document(allow(rule())))
     assert echo_through(place) == b"hello"
@@ -104,7 +36,7 @@ def test_http_proxy_is_asked_for_the_judged_address(place, start, servers, open_
 
 def test_http_proxy_may_be_given_names(place, start, servers):
     far = servers(world.echo)
-    proxy = servers(far.port, cls=HttpProxy)
+    proxy = servers(far.port, cls=world.HttpProxy)
     e = start(upstream_proxy=f"http://127.0.0.1:{proxy.port}", upstream_names=True)
     e.add(place, driver.document(allow(rule())))
     assert echo_through(place) == b"hello"
@@ -112,7 +44,7 @@ def test_http_proxy_may_be_given_names(place, start, servers):
 
 
 def test_private_addresses_are_refused_before_the_proxy_is_asked(place, start, servers, open_file):
-    proxy = servers(1, cls=HttpProxy)
+    proxy = servers(1, cls=world.HttpProxy)
     e = start(upstream_proxy=f"http://127.0.0.1:{proxy.port}", hosts=open_file("hosts", f"10.0.0.1 {NAME}\n"))
     e.add(place, driver.document(allow(rule())))
     assert is_reset(place, driver.resolve(place, NAME), 9000)
@@ -121,7 +53,7 @@ def test_private_addresses_are_refused_before_the_proxy_is_asked(place, start, s
 
 def test_server_that_speaks_first_is_heard_through_a_proxy(place, start, servers):
     far = servers(world.banner)
-    proxy = servers(far.port, cls=HttpProxy)
+    proxy = servers(far.port, cls=world.HttpProxy)
     proxy.server_first = True
     e = start(upstream_proxy=f"http://127.0.0.1:{proxy.port}", upstream_names=True)
     e.add(place, driver.document(allow(rule())))
@@ -132,7 +64,7 @@ def test_server_that_speaks_first_is_heard_through_a_proxy(place, start, servers
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", b"garbage\r\n\r\n",
                                     b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"])
 def test_proxy_that_refuses_is_a_failure_and_no_denial(place, start, servers, answer):
-    proxy = servers(1, answer, cls=HttpProxy)
+    proxy = servers(1, answer, cls=world.HttpProxy)
     e = start(upstream_proxy=f"http://127.0.0.1:{proxy.port}", upstream_names=True)
     e.add(place, driver.document(allow(rule())))
     assert is_reset(place, driver.resolve(place, NAME), 9000)
@@ -142,7 +74,7 @@ def test_proxy_that_refuses_is_a_failure_and_no_denial(place, start, servers, an
 
 def test_socks_proxy_by_name_with_password(place, start, servers, open_file):
     far = servers(world.echo)
-    proxy = servers(far.port, "me", "secret", cls=SocksProxy)
+    proxy = servers(far.port, "me", "secret", cls=world.SocksProxy)
     e = start(upstream_proxy=f"socks5://me:secret@proxy.example:{proxy.port}",
               hosts=open_file("hosts", f"{PUBLIC} {NAME}\n127.0.0.1 proxy.example\n"))
     e.add(place, driver.document(allow(rule())))
@@ -151,7 +83,7 @@ def test_socks_proxy_by_name_with_password(place, start, servers, open_file):
 
 
 def test_socks_proxy_with_a_wrong_password_is_a_failure(place, start, servers):
-    proxy = servers(1, "me", "secret", cls=SocksProxy)
+    proxy = servers(1, "me", "secret", cls=world.SocksProxy)
     e = start(upstream_proxy=f"socks5://me:wrong@127.0.0.1:{proxy.port}", upstream_names=True)
     e.add(place, driver.document(allow(rule())))
     assert is_reset(place, driver.resolve(place, NAME), 9000)
@@ -160,7 +92,7 @@ def test_socks_proxy_with_a_wrong_password_is_a_failure(place, start, servers):
 
 def test_overrides_go_past_the_proxy(place, start, servers):
     far = servers(world.echo)
-    proxy = servers(1, cls=HttpProxy)
+    proxy = servers(1, cls=world.HttpProxy)
     e = start(upstream_proxy=f"http://127.0.0.1:{proxy.port}")
     e.add(place, driver.document(allow(rule()), resolve=[to(far)]))
     assert echo_through(place) == b"hello" and not proxy.heads
@@ -168,7 +100,7 @@ def test_overrides_go_past_the_proxy(place, start, servers):
 
 def test_opened_tls_goes_through_the_proxy_too(place, start, servers):
     web = servers(world.server_context(NAME), cls=world.Web)
-    proxy = servers(web.port, cls=HttpProxy)
+    proxy = servers(web.port, cls=world.HttpProxy)
     e = start(upstream_proxy=f"http://127.0.0.1:{proxy.port}", upstream_names=True, open_tls=True,
               ca_bundle=world.authority()[1])
     e.add(place, driver.document(allow(rule(methods=["GET"]))))

@@ -214,6 +214,38 @@ def test_a_proxys_password_is_not_shown():
     assert "hunter2" not in out and "proxy.example:3128" in out
 
 
+# --- other ways out ---
+
+@pytest.mark.parametrize("scheme, cls", [("http", world.HttpProxy), ("socks5", world.SocksProxy)])
+def test_a_proxy_upstream_is_used_and_asked_for_the_address(web, log, scheme, cls):
+    """The address is never reached: the proxy leads to our own server."""
+    proxy = cls(web.port)
+    try:
+        result = run("--allow", "93.184.216.34:80", "--upstream-proxy", f"{scheme}://127.0.0.1:{proxy.port}", "--egress-log", log,
+                     "--", "curl", "-sS", "-m", "10", "http://93.184.216.34/far")
+    finally:
+        proxy.close()
+    assert result.out == "GET /far 0\n", result
+    if cls is world.HttpProxy:
+        assert proxy.heads[0].startswith("CONNECT 93.184.216.34:80 HTTP/1.1\r\n")
+    else:
+        assert proxy.targets == [(1, bytes([93, 184, 216, 34]), 80)]
+
+
+def test_a_source_address_can_be_chosen(log):
+    peers = []
+    server = world.Server(lambda sock: (peers.append(sock.getpeername()[0]), sock.sendall(b"hello")))
+    try:
+        result = python(f"""
+            import socket
+            print(socket.create_connection(("{NAME}", 9000), 5).recv(5).decode())
+            """, "--allow", f"{NAME}:9000", "--resolve", f"{NAME}:9000=127.0.0.1:{server.port}", "--bind", "127.0.0.66",
+                        "--egress-log", log)
+    finally:
+        server.close()
+    assert result.out == "hello\n" and peers == ["127.0.0.66"], result
+
+
 # --- certificates ---
 
 @pytest.fixture
