@@ -1,0 +1,521 @@
+/*
+ * process.c - a command in a sandbox: started, followed to its end, and found again when the connection is lost.
+ *
+ * Theory of operation. The output is one stream of the server (Start, then Connect). Each byte of it is counted, so
+ * that after a cut the rest can be asked for; bytes that nobody has any more are told as a gap. Input is a stream of
+ * ours (StreamInput), because of which keys arrive in order and a server that is slow slows the writer down. Signals
+ * and sizes are small calls beside them, whose answers nobody waits for.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "client/state.h"
+#include "json/json.h"
+
+enum { ERROR_MAX = 64 << 10, GONE_MS = 1000 };
+
+static const char stream_type[] = "application/connect+json", keepalive[] = "{\"keepalive\":{}}";
+
+struct client_process {
+        struct client *client;
+        const struct client_box *box;
+        struct client_process_config config;
+        char user[CLIENT_NAME_TEXT];
+        /* output */
+        struct client_call *follow;
+        unsigned status;
+        struct evbuffer *in, *out; /* messages that are not whole yet; output that the owner has not taken */
+        enum client_stream stream;
+        uint32_t pid; /* 0: not started */
+        uint64_t at;  /* the next byte of output */
+        bool ended, noted;
+        struct event *again; /* to follow it once more */
+        uint64_t again_until_ms;
+        /* input */
+        struct client_call *input;
+        bool input_over, input_closes;
+        struct event *beat;
+};
+
+static uint64_t now_ms(void) {
+        return clock_mono_ns() / 1000000;
+}
+
+static void finish(struct client_process *p, const struct client_exit *exit, const struct err *err) {
+        if (p->ended)
+                return;
+        p->ended = true;
+        p->follow = client_call_cancel(p->follow);
+        p->input = client_call_cancel(p->input);
+        p->config.on_end(exit, err, p->config.data);
+}
+
+static void fail(struct client_process *p, const struct err *err) {
+        finish(p, NULL, err);
+}
+
+/* --- small calls --- */
+
+static void on_small_done(struct client_call *q, int result, const struct err *err, void *data) {
+        (void) q, (void) result, (void) err, (void) data;
+}
+
+static struct json *message_about(const struct client_process *p) {
+        struct json *message = json_new_object(), *who = json_new_object();
+
+        json_set_int(who, "pid", p->pid);
+        json_set(message, "process", who);
+        return message;
+}
+
+/* Takes message. */
+static void small_call(struct client_process *p, const char *target, struct json *message) {
+        static const struct client_ops ops = { .on_done = on_small_done };
+        struct client_request r = { .method = "POST", .target = target, .box = p->box };
+        AUTO_FREE char *text = NULL;
+        struct client_call *q;
+        struct err err = { 0 };
+
+        if (!p->ended && p->pid && json_text(message, false, &text, &err) == 0) {
+                r.text = text;
+                (void) client_call_new(p->client, &r, &ops, NULL, &q, &err); /* who follows the command hears more */
+        }
+        (void) json_free(message);
+}
+
+void client_process_resize(struct client_process *p, uint16_t rows, uint16_t columns) {
+        struct json *message = message_about(p), *pty = json_new_object(), *size = json_new_object();
+
+        json_set_int(size, "rows", rows);
+        json_set_int(size, "cols", columns);
+        json_set(pty, "size", size);
+        json_set(message, "pty", pty);
+        small_call(p, "/process.Process/Update", message);
+}
+
+void client_process_signal(struct client_process *p, int signal) {
+        static const struct {
+                int signal;
+                const char *name;
+        } names[] = { { SIGINT, "SIGNAL_SIGINT" },   { SIGHUP, "SIGNAL_SIGHUP" },   { SIGQUIT, "SIGNAL_SIGQUIT" },
+                      { SIGTERM, "SIGNAL_SIGTERM" }, { SIGKILL, "SIGNAL_SIGKILL" }, { SIGUSR1, "SIGNAL_SIGUSR1" },
+                      { SIGUSR2, "SIGNAL_SIGUSR2" } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (names[i].signal == signal) {
+                        struct json *message = message_about(p);
+
+                        json_set_str(message, "signal", names[i].name);
+                        small_call(p, "/process.Process/SendSignal", message);
+                }
+}
+
+/* --- input --- */
+
+static void on_input_done(struct client_call *q, int result, const struct err *err, void *data) {
+        struct client_process *p = data;
+
+        (void) q, (void) err;
+        p->input = NULL;
+        if (p->input_closes && result == 0)
+                small_call(p, "/process.Process/CloseStdin", message_about(p));
+        p->input_over = true; /* what is written now goes nowhere, as into a closed pipe */
+        if (p->config.on_room && !p->ended)
+                p->config.on_room(p->config.data);
+}
+
+static void on_input_room(struct client_call *q, void *data) {
+        struct client_process *p = data;
+
+        (void) q;
+        if (p->config.on_room && !p->ended)
+                p->config.on_room(p->config.data);
+}
+
+static void input_send(struct client_process *p, const char *text) {
+        struct evbuffer *bytes = evbuffer_new();
+
+        if (!bytes)
+                return;
+        stream_put(bytes, text);
+        client_call_write_buffer(p->input, bytes);
+        evbuffer_free(bytes);
+}
+
+static void on_beat(int fd, short what, void *arg) {
+        struct client_process *p = arg;
+
+        (void) fd, (void) what;
+        if (p->input && !p->input_closes)
+                input_send(p, keepalive);
+}
+
+static void input_open(struct client_process *p) {
+        static const struct client_ops ops = { .on_room = on_input_room, .on_done = on_input_done };
+        static const struct timeval every = { .tv_sec = CLIENT_INPUT_BEAT_S };
+        const struct client_request r = { .method = "POST",
+                                          .target = "/process.Process/StreamInput",
+                                          .box = p->box,
+                                          .type = stream_type,
+                                          .body = HTTP_BODY_CHUNKED,
+                                          .quiet_ms = UINT32_MAX };
+        struct err err = { 0 };
+        char text[64];
+
+        if (p->input || p->input_over || !p->config.wants_input)
+                return;
+        if (!p->beat)
+                p->beat = event_new(p->client->base, -1, EV_PERSIST, on_beat, p);
+        if (!p->beat || event_add(p->beat, &every) < 0 ||
+            client_call_new(p->client, &r, &ops, p, &p->input, &err) < 0) {
+                p->input_over = true;
+                return;
+        }
+        (void) snprintf(text, sizeof(text), "{\"start\":{\"process\":{\"pid\":%" PRIu32 "}}}", p->pid);
+        input_send(p, text);
+}
+
+void client_process_input(struct client_process *p, const void *bytes, size_t n) {
+        const char *at = bytes;
+
+        while (n > 0 && p->input && !p->input_closes) {
+                static char base64[STR_BASE64(CLIENT_INPUT_PIECE)], text[sizeof(base64) + 64];
+                size_t k = n < CLIENT_INPUT_PIECE ? n : CLIENT_INPUT_PIECE;
+
+                str_base64(base64, at, k);
+                (void) snprintf(text, sizeof(text), "{\"data\":{\"input\":{\"%s\":\"%s\"}}}",
+                                p->config.tty ? "pty" : "stdin", base64);
+                input_send(p, text);
+                at += k;
+                n -= k;
+        }
+}
+
+void client_process_close_input(struct client_process *p) {
+        static const char eot = 4;
+
+        if (!p->input || p->input_closes)
+                return;
+        if (p->config.tty) { /* a terminal has no end, only a key for it */
+                client_process_input(p, &eot, 1);
+                return;
+        }
+        p->input_closes = true;
+        client_call_end(p->input);
+}
+
+bool client_process_is_full(const struct client_process *p) {
+        return p->input && client_call_is_full(p->input);
+}
+
+/* --- output --- */
+
+/* True: the owner has taken all there was. */
+static bool give(struct client_process *p) {
+        if (evbuffer_get_length(p->out) > 0)
+                p->config.on_output(p->stream, p->out, p->config.data);
+        return evbuffer_get_length(p->out) == 0;
+}
+
+static void on_start(struct client_process *p, const struct process_message *m) {
+        bool first = p->pid == 0;
+
+        p->pid = m->pid;
+        p->at = m->at;
+        input_open(p);
+        if (first && p->config.on_started)
+                p->config.on_started(p->config.data);
+        if (!first && p->noted)
+                p->config.on_note("connected again", p->config.data);
+        p->noted = false;
+        p->again_until_ms = 0;
+}
+
+static void on_message(struct client_process *p, const struct json *message) {
+        struct process_message m;
+        struct err err = { 0 };
+        char note[80];
+        ssize_t n;
+
+        if (process_message_read(message, &m, &err) < 0) {
+                fail(p, &err);
+                return;
+        }
+        switch (m.event) {
+        case PROCESS_START:
+                on_start(p, &m);
+                break;
+        case PROCESS_DATA:
+                n = process_bytes(m.base64, p->out);
+                p->stream = m.stream;
+                p->at += n > 0 ? (uint64_t) n : 0;
+                if (n < 0) {
+                        (void) err_set(&err, (int) n, ERR_PEER, "the server sends output that is no base64");
+                        fail(p, &err);
+                }
+                break;
+        case PROCESS_GAP:
+                p->at += m.at;
+                (void) snprintf(note, sizeof(note), "%" PRIu64 " bytes of output are lost", m.at);
+                p->config.on_note(note, p->config.data);
+                break;
+        case PROCESS_END:
+                finish(p, &m.exit, NULL);
+                break;
+        case PROCESS_OTHER:
+                break;
+        }
+}
+
+/* The last message of a stream: an error, or that there is none. */
+static void on_last(struct client_process *p, const struct json *error) {
+        const char *code = error ? json_get_str(error, "code") : NULL,
+                   *why = error ? json_get_str(error, "message") : NULL;
+        struct err err = { 0 };
+        int r = -EIO;
+
+        if (code && str_eq(code, "deadline_exceeded"))
+                r = -ETIME;
+        else if (code && str_eq(code, "not_found") && p->pid)
+                why = "the command has ended, and how is not known";
+        (void) err_set(&err, r, ERR_PEER, "%.200s",
+                       why ? why : "the server ends the stream without saying how the command ended");
+        fail(p, &err);
+}
+
+static void take_messages(struct client_process *p) {
+        while (!p->ended && give(p)) {
+                CLEANUP(json_freep) struct json *message = NULL;
+                enum stream_event ev;
+                struct err err = { 0 };
+
+                if (p->ended)
+                        return;
+                if (stream_next(p->in, &ev, &message, &err) < 0)
+                        fail(p, &err);
+                else if (ev == STREAM_MORE)
+                        return;
+                else if (ev == STREAM_END)
+                        on_last(p, message);
+                else
+                        on_message(p, message);
+        }
+}
+
+static void on_head(struct client_call *q, const struct http_head *head, void *data) {
+        struct client_process *p = data;
+
+        (void) q;
+        p->status = head->status;
+}
+
+static void on_body(struct client_call *q, struct evbuffer *body, void *data) {
+        struct client_process *p = data;
+
+        (void) q;
+        if (p->status == 200 && evbuffer_get_length(p->out) > 0)
+                return; /* stays where it is until the owner has taken that */
+        (void) evbuffer_add_buffer(p->in, body);
+        if (p->status == 200)
+                take_messages(p);
+        else if (evbuffer_get_length(p->in) > ERROR_MAX)
+                (void) evbuffer_drain(p->in, SIZE_MAX);
+}
+
+void client_process_resume(struct client_process *p) {
+        take_messages(p);
+        if (!p->ended && p->follow && evbuffer_get_length(p->out) == 0)
+                client_call_resume(p->follow);
+}
+
+/* --- following --- */
+
+static void on_followed(struct client_call *q, int result, const struct err *err, void *data);
+
+static int follow(struct client_process *p, const char *target, const char *message, struct err *err) {
+        static const struct client_ops ops = { .on_head = on_head, .on_body = on_body, .on_done = on_followed };
+        struct client_request r = { .method = "POST",
+                                    .target = target,
+                                    .box = p->box,
+                                    .type = stream_type,
+                                    .body = HTTP_BODY_LENGTH,
+                                    .length = strlen(message) + CLIENT_ENVELOPE,
+                                    .quiet_ms = CLIENT_BEAT_MS };
+        struct buf lines = BUF_INIT(HTTP_HEAD_MAX);
+        struct evbuffer *body = evbuffer_new();
+        int n;
+
+        http_add(&lines, "Connect-Protocol-Version", "1");
+        http_addf(&lines, "Keepalive-Ping-Interval", "%d", CLIENT_BEAT_S);
+        client_add_user(&lines, p->config.user);
+        if (p->config.timeout_ms > 0 && !p->pid)
+                http_addf(&lines, "Connect-Timeout-Ms", "%" PRIu64, p->config.timeout_ms);
+        if (p->pid)
+                http_addf(&lines, "Gabion-Output-From", "%" PRIu64, p->at);
+        r.lines = &lines;
+        p->status = 0;
+        (void) evbuffer_drain(p->in, SIZE_MAX);
+        n = body ? client_call_new(p->client, &r, &ops, p, &p->follow, err)
+                 : err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+        if (n == 0) {
+                stream_put(body, message);
+                client_call_write_buffer(p->follow, body);
+        }
+        if (body)
+                evbuffer_free(body);
+        buf_done(&lines);
+        return n;
+}
+
+static void follow_later(struct client_process *p, const struct err *why) {
+        static const struct timeval soon = { .tv_usec = CLIENT_AGAIN_MS * 1000 };
+        bool gone = p->status == 502 && p->again_until_ms > 0 &&
+                    now_ms() + CLIENT_AGAIN_MAX_MS - GONE_MS > p->again_until_ms;
+
+        if (p->again_until_ms == 0)
+                p->again_until_ms = now_ms() + CLIENT_AGAIN_MAX_MS;
+        if (gone || now_ms() >= p->again_until_ms || event_add(p->again, &soon) < 0) {
+                fail(p, why);
+                return;
+        }
+        /* Worth a word only if it takes longer than a restart. */
+        if (!p->noted && p->status != 502 && now_ms() + CLIENT_AGAIN_MAX_MS - GONE_MS > p->again_until_ms) {
+                p->noted = true;
+                p->config.on_note("the connection to the server was lost; trying again", p->config.data);
+        }
+}
+
+static void on_again(int fd, short what, void *arg) {
+        struct client_process *p = arg;
+        struct err err = { 0 };
+        char text[64];
+
+        (void) fd, (void) what;
+        (void) snprintf(text, sizeof(text), "{\"process\":{\"pid\":%" PRIu32 "}}", p->pid);
+        if (!p->ended && follow(p, "/process.Process/Connect", text, &err) < 0)
+                follow_later(p, &err);
+}
+
+static bool is_worth_another(const struct client_process *p, int result) {
+        if (result == 0)
+                return p->status == 502 || p->status == 503;
+        return result != -EPROTO && result != -EMSGSIZE && result != -EKEYREJECTED && result != -ENOMEM;
+}
+
+/* The stream is over, but the command is not known to be. */
+static void on_followed(struct client_call *q, int result, const struct err *err, void *data) {
+        struct client_process *p = data;
+        CLEANUP(json_freep) struct json *body = NULL;
+        struct err why = *err, ignored = { 0 };
+        size_t n = evbuffer_get_length(p->in);
+
+        (void) q;
+        p->follow = NULL;
+        if (p->ended)
+                return;
+        if (result == 0 && p->status == 200) {
+                (void) err_set(&why, -ECONNRESET, ERR_PEER,
+                               "the server ends the stream without saying how the command ended");
+        } else if (result == 0) {
+                if (n > 0)
+                        (void) json_parse("answer", (const char *) evbuffer_pullup(p->in, -1), n, &body, &ignored);
+                (void) client_refusal(&why, p->status, body);
+        }
+        if (!p->pid || !is_worth_another(p, result)) {
+                fail(p, &why);
+                return;
+        }
+        p->input = client_call_cancel(p->input);
+        if (p->config.wants_input && !p->config.tty && !p->input_over) {
+                (void) err_set(&why, -ECONNRESET, ERR_PEER,
+                               "the connection was lost while input was open; how much of it arrived is not known");
+                fail(p, &why);
+                return;
+        }
+        follow_later(p, &why);
+}
+
+static int put_start(const struct client_process_config *config, char **ret, struct err *err) {
+        CLEANUP(json_freep) struct json *message = json_new_object();
+        struct json *process = json_new_object(), *args = json_new_array(), *pty, *size;
+
+        json_set_str(process, "cmd", config->argv[0]);
+        for (size_t i = 1; config->argv[i]; i++)
+                json_add_str(args, config->argv[i]);
+        json_set(process, "args", args);
+        if (config->env)
+                json_set(process, "envs", json_share(config->env));
+        if (config->cwd)
+                json_set_str(process, "cwd", config->cwd);
+        json_set(message, "process", process);
+        if (config->tty) {
+                pty = json_new_object();
+                size = json_new_object();
+                json_set_int(size, "rows", config->rows);
+                json_set_int(size, "cols", config->columns);
+                json_set(pty, "size", size);
+                json_set(message, "pty", pty);
+        }
+        json_set_bool(message, "stdin", config->wants_input);
+        return json_text(message, false, ret, err);
+}
+
+int client_process_new(struct client *c, const struct client_box *box, const struct client_process_config *config,
+                       struct client_process **ret, struct err *err) {
+        struct client_process *p = calloc(1, sizeof(*p));
+        AUTO_FREE char *text = NULL;
+        int r = p ? put_start(config, &text, err) : err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+
+        if (r < 0) {
+                free(p);
+                return r;
+        }
+        p->client = c;
+        p->box = box;
+        p->config = *config;
+        p->in = evbuffer_new();
+        p->out = evbuffer_new();
+        p->again = event_new(c->base, -1, 0, on_again, p);
+        if (!p->in || !p->out || !p->again)
+                r = err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+        else if (config->user && str_copy(p->user, sizeof(p->user), config->user) < 0)
+                r = err_set(err, -EINVAL, ERR_INVALID, "user: the name is too long");
+        p->config.user = config->user ? p->user : NULL;
+        if (r == 0)
+                r = follow(p, "/process.Process/Start", text, err);
+        if (r < 0) {
+                (void) client_process_free(p);
+                return r;
+        }
+        *ret = p;
+        return 0;
+}
+
+struct client_process *client_process_free(struct client_process *p) {
+        if (!p)
+                return NULL;
+        p->follow = client_call_cancel(p->follow);
+        p->input = client_call_cancel(p->input);
+        if (p->in)
+                evbuffer_free(p->in);
+        if (p->out)
+                evbuffer_free(p->out);
+        if (p->again)
+                event_free(p->again);
+        if (p->beat)
+                event_free(p->beat);
+        free(p);
+        return NULL;
+}
