@@ -8,7 +8,7 @@ struct json;
 struct policy;
 struct run_options;
 
-enum { CLI_OWN_ERROR = 125 };
+enum { CLI_OWN_ERROR = 125, CLI_PROGRAM = 512 };
 
 /* Payload type of a signed report. */
 #define CLI_PROVE_TYPE "application/vnd.gabion.prove+json"
@@ -30,10 +30,21 @@ int cmd_egress(int argc, char **argv);
 int cmd_reach(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
 int cmd_version(int argc, char **argv);
+/* Those of a server's sandboxes, by the program for them. */
+int cmd_remote(int argc, char **argv);
+
+/* Parts of completion scripts about the sub-commands of a server: arms of a case, and what they call. */
+void completion_remote_bash_function(void);
+void completion_remote_bash(void);
+void completion_remote_zsh(void);
+void completion_remote_fish(void);
 
 /* "gabion: message" on standard error; returns CLI_OWN_ERROR. */
 int cli_fail(const struct err *err);
 int cli_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Finds another program of Gabion; beside: its folder in a build tree. */
+int cli_program(const char *name, const char *beside, char dst[CLI_PROGRAM], struct err *err);
 
 /* Where the signing key of this machine or user is. */
 const char *cli_key_dir(void);

@@ -84,6 +84,17 @@ static const struct {
         { "dossier", "everything about one sandbox in one signed file" },
         { "verify", "check a signed report or dossier" },
         { "serve", "make this machine a sandbox service" },
+        { "create", "make a sandbox on a server" },
+        { "exec", "run a command in a sandbox" },
+        { "shell", "a terminal in a sandbox" },
+        { "ps", "list sandboxes" },
+        { "top", "what sandboxes use" },
+        { "inspect", "everything about a sandbox" },
+        { "logs", "what happened to a sandbox" },
+        { "cp", "copy files to and from a sandbox" },
+        { "port", "reach a port of a sandbox" },
+        { "stop", "end sandboxes, commands first" },
+        { "rm", "end sandboxes at once" },
         { "doctor", "check what this machine offers" },
         { "completion", "print a completion script" },
         { "version", "print the version" },
@@ -140,8 +151,9 @@ static void bash_commands(void) {
                       "        --log) _gabion_words \"error warning info\" ;;\n"
                       "        --listen|--user|--domain|--pool) ;;\n"
                       "        *) _gabion_words \"" SERVE_OPTIONS "\" ;; esac ;;\n"
-                      "    completion) _gabion_words \"bash zsh fish\" ;;\n"
-                      "    esac\n"
+                      "    completion) _gabion_words \"bash zsh fish\" ;;\n");
+        completion_remote_bash();
+        (void) printf("    esac\n"
                       "}\n"
                       "complete -F _gabion gabion\n");
 }
@@ -202,11 +214,12 @@ static void bash_script(void) {
                 "    *:-*) _gabion_words --json ;;\n"
                 "    *) _gabion_files ;;\n"
                 "    esac\n"
-                "}\n\n"
-                "_gabion() {\n"
-                "    local cur=${COMP_WORDS[COMP_CWORD]}\n"
-                "    COMPREPLY=()\n"
-                "    if [ \"$COMP_CWORD\" -eq 1 ]; then _gabion_words \"");
+                "}\n\n");
+        completion_remote_bash_function();
+        (void) printf("_gabion() {\n"
+                      "    local cur=${COMP_WORDS[COMP_CWORD]}\n"
+                      "    COMPREPLY=()\n"
+                      "    if [ \"$COMP_CWORD\" -eq 1 ]; then _gabion_words \"");
         bash_commands();
 }
 
@@ -289,11 +302,12 @@ static void zsh_script(void) {
                 "'--config[settings]:file:_files' '--log[what is logged]:level:(error warning info)' "
                 "'--run[sockets]:folder:_files' '--keep[sandboxes go on]' "
                 "'--without-landlock[for kernels that have none]' '--help[show help]' ;;\n"
-                "    completion) _arguments '1:shell:(bash zsh fish)' ;;\n"
-                "    esac ;;\n"
-                "  esac\n"
-                "}\n"
-                "if [ \"$funcstack[1]\" = _gabion ]; then _gabion \"$@\"; else compdef _gabion gabion; fi\n");
+                "    completion) _arguments '1:shell:(bash zsh fish)' ;;\n");
+        completion_remote_zsh();
+        (void) printf("    esac ;;\n"
+                      "  esac\n"
+                      "}\n"
+                      "if [ \"$funcstack[1]\" = _gabion ]; then _gabion \"$@\"; else compdef _gabion gabion; fi\n");
 }
 
 static void fish_serve(void) {
@@ -352,6 +366,7 @@ static void fish_script(void) {
                 (void) printf("complete -c gabion -n '__fish_seen_subcommand_from explain' -l %s %s\n", of_explain[i],
                               i < 3 ? "-r -F" : "-x");
         fish_serve();
+        completion_remote_fish();
         (void) printf(
                 "complete -c gabion -n '__fish_seen_subcommand_from policy' -F -a 'check explain diff show update'\n"
                 "complete -c gabion -n '__fish_seen_subcommand_from policy doctor reach egress' -l json -d 'print JSON'\n"

@@ -1,13 +1,11 @@
 /* main.c - finds the sub-command and gives it a process in a known state: standard descriptors, nothing else open. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/build.h"
-#include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "base/sys.h"
@@ -28,35 +26,23 @@ static const struct command {
         { "dossier", cmd_dossier, "everything about one sandbox in one signed file" },
         { "verify", cmd_verify, "check a signed report or dossier, offline" },
         { "serve", cmd_serve, "make this machine a sandbox service with an API" },
+        { NULL, NULL, "\nSandboxes of a server:" },
+        { "create", cmd_remote, "make a sandbox" },
+        { "exec", cmd_remote, "run a command in a sandbox" },
+        { "shell", cmd_remote, "a terminal in a sandbox" },
+        { "ps", cmd_remote, "list sandboxes" },
+        { "top", cmd_remote, "what sandboxes use, again and again" },
+        { "inspect", cmd_remote, "everything about a sandbox, as JSON" },
+        { "logs", cmd_remote, "what happened to a sandbox" },
+        { "cp", cmd_remote, "copy files to and from a sandbox" },
+        { "port", cmd_remote, "reach a port of a sandbox" },
+        { "stop", cmd_remote, "end sandboxes, after their commands had time to end" },
+        { "rm", cmd_remote, "end sandboxes at once" },
+        { NULL, NULL, "" },
         { "doctor", cmd_doctor, "check what this machine offers, with remedies" },
         { "completion", cmd_completion, "print a completion script for bash, zsh or fish" },
         { "version", cmd_version, "print the version" },
 };
-
-/* An error quotes what it was given, and a terminal must not obey that. */
-static void say(const char *text) {
-        (void) fputs("gabion: ", stderr);
-        for (; *text; text++)
-                (void) fputc((unsigned char) *text < 0x20 || *text == 0x7f ? '?' : *text, stderr);
-}
-
-int cli_fail(const struct err *err) {
-        say(err->msg);
-        (void) fputc('\n', stderr);
-        return CLI_OWN_ERROR;
-}
-
-int cli_usage(const char *command, const char *fmt, ...) {
-        char text[320];
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(text, sizeof(text), fmt, ap);
-        va_end(ap);
-        say(text);
-        (void) fprintf(stderr, "; try 'gabion %s --help'\n", command);
-        return CLI_OWN_ERROR;
-}
 
 int cmd_version(int argc, char **argv) {
         char build[BUILD_TEXT];
@@ -72,7 +58,10 @@ static int help(FILE *to) {
         (void) fprintf(to, "Usage: gabion COMMAND [OPTIONS]\n\n"
                            "Runs code that nobody has reviewed, so that it can do its work and nothing else.\n\n");
         for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-                (void) fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].what);
+                if (commands[i].name)
+                        (void) fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].what);
+                else
+                        (void) fprintf(to, "%s\n", commands[i].what);
         (void) fprintf(to, "\nFirst steps:  gabion run -- python3 -c 'print(6*7)'\n"
                            "              gabion run --show-evidence -v .:/work:ro -w /work -- make test\n"
                            "              gabion doctor\n"
@@ -99,7 +88,7 @@ int main(int argc, char **argv) {
         if (str_eq(name, "help") || str_eq(name, "--help") || str_eq(name, "-h"))
                 return help(stdout);
         for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-                if (str_eq(commands[i].name, name))
+                if (commands[i].name && str_eq(commands[i].name, name))
                         return commands[i].fn(argc - 1, argv + 1);
         if (argc > 1)
                 (void) fprintf(stderr, "gabion: unknown command '%.40s'\n\n", name);

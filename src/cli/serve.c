@@ -26,7 +26,6 @@
 
 enum {
         ARGS = 160,
-        PATH_TEXT = 512,
         CHILD_STACK = 64 * 1024,
         UP_MS = 5000,      /* for the warden to listen */
         EARLY_MS = 3000,   /* whoever ends so soon after the very first start will not do better the next time */
@@ -39,7 +38,7 @@ enum {
 
 struct child {
         const char *name, *beside; /* program; its folder in a build tree */
-        char path[PATH_TEXT];
+        char path[CLI_PROGRAM];
         char *argv[ARGS];
         size_t argc;
         pid_t pid; /* 0: not running */
@@ -111,29 +110,6 @@ static uint64_t now_ms(void) {
 static void add(struct child *c, const char *word) {
         if (c->argc < ARGS - 1) /* config_set() has limits of its own, far below */
                 c->argv[c->argc++] = (char *) (uintptr_t) word;
-}
-
-/* Beside this program when it is installed, or in the build tree. */
-static int find_program(struct child *c, struct err *err) {
-        char self[PATH_TEXT - 64];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-        char *slash;
-
-        self[n > 0 ? n : 0] = '\0';
-        slash = strrchr(self, '/');
-        if (slash)
-                *slash = '\0';
-        (void) snprintf(c->path, sizeof(c->path), "%s/../libexec/gabion/%s", self, c->name);
-        if (slash && access(c->path, X_OK) == 0)
-                return 0;
-        (void) snprintf(c->path, sizeof(c->path), "%s/../%s/%s", self, c->beside, c->name);
-        if (slash && access(c->path, X_OK) == 0)
-                return 0;
-        (void) snprintf(c->path, sizeof(c->path), "%s/%s", GABION_LIBEXEC, c->name);
-        if (access(c->path, X_OK) == 0)
-                return 0;
-        return err_set(err, -ENOENT, ERR_NOT_FOUND, "the program %s is not in %s; install it (make install)", c->name,
-                       GABION_LIBEXEC);
 }
 
 /* --- children --- */
@@ -378,9 +354,9 @@ int cmd_serve(int argc, char **argv) {
         (void) sigprocmask(SIG_BLOCK, &signals, NULL);
         /* Sandboxes of a warden that was killed become our children, and somebody has to see them end. */
         (void) sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-        r = find_program(&s.warden, &err);
+        r = cli_program(s.warden.name, s.warden.beside, s.warden.path, &err);
         if (r == 0)
-                r = find_program(&s.daemon, &err);
+                r = cli_program(s.daemon.name, s.daemon.beside, s.daemon.path, &err);
         if (r < 0)
                 return cli_fail(&err);
         r = start_both(&s, &err);

@@ -219,15 +219,28 @@ static void on_dialled(void *arg, int fd, const struct err *err) {
         (void) bufferevent_enable(q->bev, EV_READ | EV_WRITE);
 }
 
-static void put_lines(struct client_call *q, const struct client_request *r, struct buf *lines) {
-        const struct client_url *u = &q->place->url;
+/* A server looks at our headers about sandboxes only if Host is no name of its own: an address, or sandbox.DOMAIN. */
+static bool is_neutral(const struct client_url *u) {
+        return u->scheme == CLIENT_UNIX || str_eq(u->host, "localhost") || str_has_prefix(u->host, "sandbox.") ||
+               u->host[0] == '[' || !u->host[strspn(u->host, "0123456789.")];
+}
+
+static void put_host(const struct client_url *u, const struct client_request *r, struct buf *lines) {
+        const char *prefix = r->box && !is_neutral(u) ? "sandbox." : "";
         bool usual = u->scheme == CLIENT_UNIX || u->port == (u->scheme == CLIENT_HTTPS ? 443 : 80);
 
-        if (usual)
-                http_add(lines, "Host", u->host);
+        if (r->host)
+                http_add(lines, "Host", r->host);
+        else if (usual)
+                http_addf(lines, "Host", "%s%s", prefix, u->host);
         else
-                http_addf(lines, "Host", "%s:%u", u->host, (unsigned) u->port);
-        http_add(lines, "Connection", "close");
+                http_addf(lines, "Host", "%s%s:%u", prefix, u->host, (unsigned) u->port);
+}
+
+static void put_lines(struct client_call *q, const struct client_request *r, struct buf *lines) {
+        put_host(&q->place->url, r, lines);
+        if (!r->upgrade)
+                http_add(lines, "Connection", "close");
         if (r->box) {
                 http_add(lines, "E2b-Sandbox-Id", r->box->id);
                 http_addf(lines, "E2b-Sandbox-Port", "%u", r->port ? (unsigned) r->port : (unsigned) ENVD_PORT);
@@ -263,6 +276,9 @@ static int begin(struct client_call *q, const struct client_request *r, struct e
         q->over = event_new(q->client->base, -1, 0, on_over, q);
         if (!q->out || !q->body || !q->over || str_copy(q->method, sizeof(q->method), r->method) < 0)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+        if (r->box && !r->port && !r->box->token[0])
+                return err_set(err, -EPERM, ERR_DENIED, "this key may see sandbox %s, but not connect to it",
+                               r->box->id);
         q->how = r->body;
         put_lines(q, r, &lines);
         n = http_write_request_head(q->out, r->method, r->target, &lines, err);

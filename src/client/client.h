@@ -65,6 +65,8 @@ struct client_request {
         const char *type;             /* of the body; NULL: JSON */
         enum http_body body; /* HTTP_BODY_LENGTH with `length`, or HTTP_BODY_CHUNKED: client_call_write() follows */
         uint64_t length;
+        const char *host;  /* Host, of what is passed on; NULL: the server's */
+        bool upgrade;      /* lines ask for one */
         const char *text;  /* a whole body instead; NULL: none */
         unsigned quiet_ms; /* how long the server may say nothing; 0: CLIENT_ANSWER_MS */
 };

@@ -237,6 +237,12 @@ bool json_get_bool(const struct json *obj, const char *key, bool otherwise) {
         return json_is_boolean(j) ? json_is_true(j) : otherwise;
 }
 
+double json_get_real(const struct json *obj, const char *key, double otherwise) {
+        const json_t *v = tree_raw(json_get(obj, key));
+
+        return v && json_is_number(v) ? json_number_value(v) : otherwise;
+}
+
 size_t json_len(const struct json *arr) {
         return json_is_array(arr) ? json_array_size(tree_raw(arr)) : json_object_size(tree_raw(arr));
 }

@@ -56,6 +56,7 @@ struct json *json_get(const struct json *obj, const char *key);
 const char *json_get_str(const struct json *obj, const char *key);
 int64_t json_get_int(const struct json *obj, const char *key, int64_t otherwise);
 bool json_get_bool(const struct json *obj, const char *key, bool otherwise);
+double json_get_real(const struct json *obj, const char *key, double otherwise); /* an integer, too */
 size_t json_len(const struct json *arr); /* elements of an array, members of an object */
 struct json *json_at(const struct json *arr, size_t i);
 /* A string's text, else NULL. */

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/tty.h"
 #include "base/wr.h"
 
 enum {

@@ -29,10 +29,5 @@ void denial_add(struct loop *l, const char *code, const char *rule, const char *
  * how often it happened. */
 void denial_record(struct loop *l, const struct run_denial *from, unsigned times);
 
-/* Terminal: raw mode on and off, size. */
-bool tty_raw(void);
-void tty_restore(void);
-void tty_size(uint16_t *rows, uint16_t *columns);
-
 /* Opens each mount's source, makes it canonical, refuses dangerous ones. The descriptors go into fds. */
 int mounts_open(const struct run_options *o, int fds[POLICY_MOUNTS], struct err *err);

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/own.h"
+#include "base/tty.h"
 #include "evidence/evidence.h"
 #include "json/json.h"
 #include "plan/plan.h"

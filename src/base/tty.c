@@ -1,10 +1,9 @@
-/* tty.c - the caller's terminal while a command inside has one of its own: raw, so that every key goes inside. */
-#include <stdbool.h>
+/* tty.c - see tty.h. */
+#include "base/tty.h"
+
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
-
-#include "run/loop.h"
 
 static struct termios saved;
 static bool changed;
