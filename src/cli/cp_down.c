@@ -73,7 +73,7 @@ static int down_entry(struct copy *c, const char *dir, const struct json *entry,
                 return down_directory(c, path, dir_fd, name, depth, err);
         if (!link && type && str_eq(type, "FILE_TYPE_FILE"))
                 return down_file(c, path, dir_fd, name, (mode_t) json_get_int(entry, "mode", 0644), err);
-        remote_warn("%s: no file or directory; left out", path);
+        remote_warn("%s: %s; left out", path, link ? "a link" : "neither file nor directory");
         c->left_out++;
         return 0;
 }

@@ -62,7 +62,7 @@ static int up(struct copy *c, int dir_fd, const char *name, const char *shown, c
         int r;
 
         if (fd < 0 && (errno == ELOOP || errno == ENXIO)) { /* a link, a socket */
-                remote_warn("%s: no file or directory; left out", shown);
+                remote_warn("%s: a %s; left out", shown, errno == ELOOP ? "link" : "socket or device");
                 c->left_out++;
                 return 0;
         }
@@ -71,7 +71,7 @@ static int up(struct copy *c, int dir_fd, const char *name, const char *shown, c
         if (S_ISDIR(st.st_mode))
                 return up_directory(c, TAKE_FD(fd), shown, to, depth, err);
         if (!S_ISREG(st.st_mode) && depth > 0) {
-                remote_warn("%s: no file or directory; left out", shown);
+                remote_warn("%s: neither file nor directory; left out", shown);
                 c->left_out++;
                 return 0;
         }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <event2/buffer.h>
@@ -28,6 +29,8 @@
 
 enum {
         TIMED_OUT = 124,
+        NOT_EXECUTABLE = 126,
+        NOT_FOUND = 127,
         KILLED = 137,
         BY_SIGNAL = 128,
         PATIENCE = 3,     /* interrupts, of which the last one kills */
@@ -156,6 +159,14 @@ static void on_readable(int fd, short what, void *arg) {
                 read_more(x);
 }
 
+/* Files, /dev/null and the like, which epoll does not take. */
+static bool is_always_ready(int fd) {
+        AUTO_FD int probe = epoll_create1(EPOLL_CLOEXEC);
+        struct epoll_event ev = { .events = EPOLLIN };
+
+        return probe >= 0 && epoll_ctl(probe, EPOLL_CTL_ADD, fd, &ev) < 0 && errno == EPERM;
+}
+
 static void on_started(void *data) {
         struct exec *x = data;
 
@@ -165,12 +176,8 @@ static void on_started(void *data) {
                 x->raw = tty_raw();
                 (void) atexit(tty_restore);
         }
-        x->input = event_new(client_base(x->client), STDIN_FILENO, EV_READ, on_readable, x);
-        if (x->input && event_add(x->input, NULL) < 0) { /* epoll takes no files */
-                x->always = true;
-                event_free(x->input);
-                x->input = event_new(client_base(x->client), STDIN_FILENO, 0, on_readable, x);
-        }
+        x->always = is_always_ready(STDIN_FILENO);
+        x->input = event_new(client_base(x->client), STDIN_FILENO, x->always ? 0 : EV_READ, on_readable, x);
         read_more(x);
 }
 
@@ -227,6 +234,7 @@ static void on_signal(int fd, short what, void *arg) {
 static int exit_code(const struct exec *x, struct remote *r, const char *name, const char *command) {
         struct client_box box;
         struct err err = x->err;
+        const char *why;
 
         if (x->killed_by)
                 return BY_SIGNAL + x->killed_by;
@@ -240,9 +248,11 @@ static int exit_code(const struct exec *x, struct remote *r, const char *name, c
                 return cli_fail(&err);
         if (x->exit.code < 0)
                 return x->exit.signal ? BY_SIGNAL + x->exit.signal : KILLED;
-        if (str_has_prefix(x->exit.error, "exec: "))
-                remote_warn("%s: %s", command, x->exit.error + sizeof("exec: ") - 1);
-        return x->exit.code;
+        if (!str_has_prefix(x->exit.error, "exec: "))
+                return x->exit.code;
+        why = x->exit.error + sizeof("exec: ") - 1;
+        remote_warn("%s: %s", command, why);
+        return str_eq(why, strerrordesc_np(ENOENT)) ? NOT_FOUND : NOT_EXECUTABLE;
 }
 
 /* Signals end the wait for a command, not before: until then they do what they always do. */

@@ -126,6 +126,7 @@ static void refuse(struct exchange *x, unsigned status, const char *why) {
 }
 
 static void on_head(struct client_call *q, const struct http_head *head, void *data) {
+        static const char *const drop[] = { "Date", NULL }; /* http_reply_start() writes one */
         struct exchange *x = data;
         struct buf lines = BUF_INIT(HTTP_HEAD_MAX);
         enum http_body how = head->body == HTTP_BODY_LENGTH || head->has_length ? HTTP_BODY_LENGTH
@@ -136,7 +137,7 @@ static void on_head(struct client_call *q, const struct http_head *head, void *d
 
         if (!x->conn)
                 return;
-        http_add_forwarded(&lines, head, NULL, head->upgrade);
+        http_add_forwarded(&lines, head, drop, head->upgrade);
         x->started = true;
         if (!head->upgrade) {
                 (void) http_reply_start(x->conn, head->status, &lines, how, head->length, &err);

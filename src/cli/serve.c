@@ -27,10 +27,10 @@
 enum {
         ARGS = 160,
         CHILD_STACK = 64 * 1024,
-        UP_MS = 5000,      /* for the warden to listen */
-        EARLY_MS = 3000,   /* whoever ends so soon after the very first start will not do better the next time */
-        STEADY_MS = 1000,  /* whoever lived so long is started again at once */
-        BACKOFF_MS = 20,   /* doubled with each early death */
+        UP_MS = 5000,     /* for the warden to listen */
+        EARLY_MS = 3000,  /* whoever ends so soon after the very first start will not do better the next time */
+        STEADY_MS = 1000, /* whoever lived so long is started again at once */
+        BACKOFF_MS = 20,  /* doubled with each early death */
         BACKOFF_MAX_MS = 5000,
         STOP_MS = 20000,
         NAP_MS = 20,

@@ -61,17 +61,6 @@ static void on_done(struct client_call *q, int result, const struct err *err, vo
 
 /* --- refusals --- */
 
-/* The state of the sandbox that an error is about. "" if it says nothing of it. */
-static void state_text(const struct json *sandbox, char *dst, size_t cap) {
-        const char *state = json_get_str(sandbox, "state"), *reason = json_get_str(sandbox, "reason");
-
-        dst[0] = '\0';
-        if (state && str_eq(state, "gone"))
-                (void) snprintf(dst, cap, " (it has ended: %.32s)", reason ? reason : "gone");
-        else if (state)
-                (void) snprintf(dst, cap, " (it is %.32s)", state);
-}
-
 int client_refusal(struct err *err, unsigned status, const struct json *body) {
         static const struct {
                 unsigned status;
@@ -94,17 +83,13 @@ int client_refusal(struct err *err, unsigned status, const struct json *body) {
         const struct json *inner = json_is_object(body) ? json_get(body, "error") : NULL;
         const struct json *said = json_is_object(inner) ? inner : json_is_object(body) ? body : NULL;
         const char *message = said ? json_get_str(said, "message") : NULL;
-        const struct json *sandbox = said ? json_get(said, "sandbox") : NULL;
-        char state[96] = "";
 
-        if (json_is_object(sandbox))
-                state_text(sandbox, state, sizeof(state));
         for (size_t i = 0; i < ARRAY_SIZE(known); i++)
                 if (known[i].status == status)
-                        return err_set(err, known[i].code, known[i].kind, "%.200s%s%s",
-                                       message ? message : http_reason(status), state, known[i].hint);
+                        return err_set(err, known[i].code, known[i].kind, "%.200s%s",
+                                       message ? message : http_reason(status), known[i].hint);
         if (message)
-                return err_set(err, -EIO, ERR_PEER, "%.200s%s", message, state);
+                return err_set(err, -EIO, ERR_PEER, "%.200s", message);
         return err_set(err, -EIO, ERR_PEER, "the server answers %u %s; is this a Gabion server?", status,
                        http_reason(status));
 }

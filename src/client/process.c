@@ -290,6 +290,8 @@ static void on_last(struct client_process *p, const struct json *error) {
                 r = -ETIME;
         else if (code && str_eq(code, "not_found") && p->pid)
                 why = "the command has ended, and how is not known";
+        else if (code && str_eq(code, "unauthenticated") && p->config.user)
+                why = "the sandbox has no such user";
         (void) err_set(&err, r, ERR_PEER, "%.200s",
                        why ? why : "the server ends the stream without saying how the command ended");
         fail(p, &err);

@@ -176,7 +176,8 @@ static int take_resize(const struct field_ctx *ctx, const struct json *value, vo
         return r;
 }
 
-static const char *const signals[] = { "SIGNAL_SIGKILL", "SIGNAL_SIGTERM", NULL };
+static const char *const signals[] = { "SIGNAL_SIGKILL", "SIGNAL_SIGTERM", "SIGNAL_SIGINT",  "SIGNAL_SIGHUP",
+                                       "SIGNAL_SIGQUIT", "SIGNAL_SIGUSR1", "SIGNAL_SIGUSR2", NULL };
 
 /* The members of a message lie side by side here. */
 static const struct field command_fields[] = {

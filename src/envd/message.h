@@ -31,7 +31,16 @@ struct message_who {
         uint32_t pid; /* 0: by tag */
         const char *tag;
 };
-enum message_signal { MESSAGE_SIGKILL, MESSAGE_SIGTERM };
+/* The first two are E2B's; the others are for `gabion exec`, which passes on what its terminal sends. */
+enum message_signal {
+        MESSAGE_SIGKILL,
+        MESSAGE_SIGTERM,
+        MESSAGE_SIGINT,
+        MESSAGE_SIGHUP,
+        MESSAGE_SIGQUIT,
+        MESSAGE_SIGUSR1,
+        MESSAGE_SIGUSR2,
+};
 /* Which members a message may have. */
 enum message_about {
         MESSAGE_WHO,

@@ -4,6 +4,7 @@
  * A call about a command which this connection does not hold asks for a list first, and goes on from process_listed().
  * So it makes no difference whether the daemon was restarted since the command began.
  */
+#include <signal.h>
 #include <string.h>
 
 #include <event2/buffer.h>
@@ -230,7 +231,11 @@ static void stream_end(struct rpc *q) {
 }
 
 static void act_signal(struct rpc *q, struct command *c) {
-        static const uint32_t numbers[] = { [MESSAGE_SIGKILL] = 9, [MESSAGE_SIGTERM] = 15 };
+        static const uint32_t numbers[] = {
+                [MESSAGE_SIGKILL] = SIGKILL, [MESSAGE_SIGTERM] = SIGTERM, [MESSAGE_SIGINT] = SIGINT,
+                [MESSAGE_SIGHUP] = SIGHUP,   [MESSAGE_SIGQUIT] = SIGQUIT, [MESSAGE_SIGUSR1] = SIGUSR1,
+                [MESSAGE_SIGUSR2] = SIGUSR2
+        };
         struct wr w = agent_frame();
         struct message_command m;
 
