@@ -50,7 +50,8 @@ struct exec {
         struct json *env;
         struct event *input, *output[2], *on_signal[SIGNALS];
         bool always; /* standard input is a file, which no loop can wait for */
-        bool deaf;   /* nobody reads our output any more */
+        bool mid_line;
+        bool deaf; /* nobody reads our output any more */
         unsigned interrupts;
         int killed_by;
         bool over;
@@ -107,6 +108,8 @@ static bool write_some(struct exec *x, int fd, struct evbuffer *bytes) {
                 x->deaf = true;
                 client_process_signal(x->process, SIGTERM);
         }
+        if (k > 0)
+                x->mid_line = evbuffer_pullup(bytes, (ev_ssize_t) k)[k - 1] != '\n';
         (void) evbuffer_drain(bytes, k < 0 ? SIZE_MAX : (size_t) k);
         return true;
 }
@@ -244,6 +247,8 @@ static int exit_code(const struct exec *x, struct remote *r, const char *name, c
                 return TIMED_OUT;
         if (err.code == -ENOENT && client_box_find(r->client, name, &box, &err) == 0)
                 err = x->err; /* it lives: what was said counts */
+        if (err.code && x->raw && x->mid_line)
+                (void) fputc('\n', stderr);
         if (err.code)
                 return cli_fail(&err);
         if (x->exit.code < 0)
