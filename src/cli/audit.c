@@ -18,8 +18,9 @@
 #include "cli/cli.h"
 #include "json/json.h"
 #include "notary/notary.h"
+#include "run/remote.h"
 
-enum { ROTATE_MS = 60000, BAD_LOG = 1 };
+enum { ROTATE_MS = 60000, BAD_LOG = 1, DRIFT = 1 };
 
 const char *audit_log_dir(void) {
         static char dir[512];
@@ -37,7 +38,8 @@ static int help(void) {
                       "  verify                        is the log as it was written? exit 0 yes, 1 no\n"
                       "  head                          the newest signed head, to keep elsewhere\n"
                       "  export                        records for a collector, from where the last export stopped\n"
-                      "  rotate-key                    a new signing key; the old one signs it\n\n"
+                      "  rotate-key                    a new signing key; the old one signs it\n"
+                      "  check SANDBOX                 is a running sandbox still as planned? exit 0 yes, 1 no\n\n"
                       "  --log DIR           the log (default %s)\n"
                       "  --tenant NAME       whose records (default: local; verify: all)\n"
                       "  --json              records or verdict as JSON\n"
@@ -230,12 +232,33 @@ static int rotate_key(const struct audit_words *w) {
         return 0;
 }
 
+static int check(const struct audit_words *w) {
+        char control[REMOTE_CONTROL], found[REMOTE_FOUND];
+        struct err err = { 0 };
+        AUTO_FD int fd = -1;
+        int r;
+
+        if (w->n_args != 1)
+                return cli_usage("audit", "check: the id of one sandbox is expected");
+        fd = r = remote_open(w->args[0], &err);
+        if (r >= 0)
+                r = remote_check(fd, control, found, &err);
+        if (r < 0)
+                return cli_fail(&err);
+        if (r == 0)
+                (void) printf("%s: as planned\n", w->args[0]);
+        else
+                (void) printf("%s: DRIFT: %s: %s\n", w->args[0], control, found);
+        return r == 0 ? 0 : DRIFT;
+}
+
 static const struct {
         const char *name, *allowed; /* keys of the options, as in audit_words_read() */
         int (*fn)(const struct audit_words *w);
 } actions[] = {
         { "tail", "ltjnf", audit_tail }, { "show", "ltj", audit_show },          { "verify", "ltjkH", verify },
         { "head", "lt", head },          { "export", "ltfFocSD", audit_export }, { "rotate-key", "ls", rotate_key },
+        { "check", "", check },
 };
 
 int cmd_audit(int argc, char **argv) {
@@ -252,5 +275,5 @@ int cmd_audit(int argc, char **argv) {
 
                         return r != -1 ? r : actions[i].fn(&w);
                 }
-        return cli_usage("audit", "tail, show, verify, head, export or rotate-key is expected");
+        return cli_usage("audit", "tail, show, verify, head, export, rotate-key or check is expected");
 }

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 
-#define AUDIT_ACTIONS "tail show verify head export rotate-key"
+#define AUDIT_ACTIONS "tail show verify head export rotate-key check"
 #define AUDIT_OPTIONS                                                                                                  \
         "--log --tenant --json --key --head --socket --format --to --cursor --follow --secret --headers --lines"
 

@@ -89,12 +89,18 @@ static int rlimits_judge(const struct reader *rd, pid_t pid, struct evidence_dri
                 struct rlimit l;
                 char text[96];
 
-                if (prlimit(pid, (__rlimit_resource_t) want->resource, NULL, &l) < 0)
-                        continue; /* it has ended */
-                if (l.rlim_max <= want->value)
+                if (prlimit(pid, (__rlimit_resource_t) want->resource, NULL, &l) < 0) {
+                        if (errno == ESRCH)
+                                return 0; /* it has ended */
+                        /* One of our user namespace could be read. */
+                        (void) snprintf(text, sizeof(text), "process %d: %s cannot be read: %s", (int) pid, want->name,
+                                        strerror(errno));
+                } else if (l.rlim_max > want->value) {
+                        (void) snprintf(text, sizeof(text), "process %d: %s is %llu", (int) pid, want->name,
+                                        (unsigned long long) l.rlim_max);
+                } else {
                         continue;
-                (void) snprintf(text, sizeof(text), "process %d: %s is %llu", (int) pid, want->name,
-                                (unsigned long long) l.rlim_max);
+                }
                 return drift(d, "rlimit", text);
         }
         return 0;

@@ -27,9 +27,17 @@ static int malformed(const char *what, struct err *err) {
         return err_set(err, -EBADMSG, ERR_PEER, "%s: malformed", what);
 }
 
+/* The other requests are about the network. */
+static int no_network(const struct loop *l, struct err *err) {
+        return l->net->egress ? 0 : err_set(err, -EOPNOTSUPP, ERR_INVALID, "the sandbox has no network");
+}
+
 static int on_policy(struct ipc_call *call, struct err *err) {
         const struct loop *l = call->gate->owner;
+        int r = no_network(l, err);
 
+        if (r < 0)
+                return r;
         return rd_done(&call->body) ? reply_blob(call, l->net->document, err) : malformed("policy", err);
 }
 
@@ -39,11 +47,12 @@ static int on_update(struct ipc_call *call, struct err *err) {
         char hash[HASH_TEXT];
         bool drop = rd_u8(&call->body) != 0;
         size_t n;
-        int r;
+        int r = no_network(l, err);
 
         if (!rd_done(&call->body))
                 return malformed("update", err);
-        r = ipc_blob_read(call->fds[0], POLICY_FILE_BYTES, &text, &n, err);
+        if (r == 0)
+                r = ipc_blob_read(call->fds[0], POLICY_FILE_BYTES, &text, &n, err);
         if (r == 0)
                 r = network_update(l->net, text, n, drop, hash, err);
         if (r < 0)
@@ -68,8 +77,11 @@ static int on_socket(struct ipc_call *call, struct err *err) {
         struct loop *l = call->gate->owner;
         unsigned family = rd_u8(&call->body), datagram = rd_u8(&call->body);
         char what[CONTROL_WHAT];
+        int r = no_network(l, err);
 
         rd_str(&call->body, what, sizeof(what));
+        if (r < 0)
+                return r;
         if (!rd_done(&call->body) || (family != 4 && family != 6) || datagram > 1)
                 return malformed("socket", err);
         network_expect(l->net, what);
@@ -81,12 +93,28 @@ static int on_verdict(struct ipc_call *call, struct err *err) {
         struct loop *l = call->gate->owner;
         char what[CONTROL_WHAT];
         const char *record;
+        int r = no_network(l, err);
 
         rd_str(&call->body, what, sizeof(what));
+        if (r < 0)
+                return r;
         if (!rd_done(&call->body))
                 return malformed("verdict", err);
         record = network_expected(l->net, what);
         return reply_blob(call, record ? record : "{}", err);
+}
+
+static int on_check(struct ipc_call *call, struct err *err) {
+        struct loop *l = call->gate->owner;
+        struct evidence_drift d = { .control = "" };
+        int r = rd_done(&call->body) ? watch_check(l->watch, &d) : malformed("check", err);
+
+        if (r < 0)
+                return r == -EBADMSG ? r : err_set(err, r, ERR_NOT_FOUND, "the sandbox is ending");
+        wr_u8(call->reply, (uint8_t) r);
+        wr_str(call->reply, d.control);
+        wr_str(call->reply, d.found);
+        return IPC_REPLY_NOW;
 }
 
 static const struct ipc_op ops[CONTROL_OPS] = {
@@ -95,6 +123,7 @@ static const struct ipc_op ops[CONTROL_OPS] = {
         [CONTROL_DENIALS] = { "denials", on_denials, BIT(0), 0, 0, false },
         [CONTROL_SOCKET] = { "socket", on_socket, BIT(0), CONTROL_WHAT + 4, 0, false },
         [CONTROL_VERDICT] = { "verdict", on_verdict, BIT(0), CONTROL_WHAT + 2, 0, false },
+        [CONTROL_CHECK] = { "check", on_check, BIT(0), 0, 0, false },
 };
 
 void control_none(struct control *c) {
@@ -105,11 +134,12 @@ void control_none(struct control *c) {
 
 int control_open(struct control *c, struct loop *l, struct err *err) {
         char path[SANDBOX_PATH];
-        int r = sandbox_announce(l->sb, path, err);
+        int r;
 
-        if (r == 0 && l->net->egress) /* all that there is to ask and change is the network */
-                c->listen_fd = r = ipc_listen(path, 0600, err);
         c->loop = l;
+        r = sandbox_announce(l->sb, path, err);
+        if (r == 0)
+                c->listen_fd = r = ipc_listen(path, 0600, err);
         return r < 0 ? r : 0;
 }
 

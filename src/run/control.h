@@ -17,6 +17,7 @@ enum control_op {
         CONTROL_DENIALS = 3, /* -> blob: the denials so far */
         CONTROL_SOCKET = 4,  /* u8 family 4|6, u8 1 = datagrams, str what it is for -> a socket of the sandbox */
         CONTROL_VERDICT = 5, /* str what it was for -> blob: the record of that attempt, or null */
+        CONTROL_CHECK = 6,   /* -> u8 1 = drift, str control, str what was found */
         CONTROL_OPS,
 };
 
@@ -33,7 +34,7 @@ struct control {
 
 /* Nobody listens: what a new one is. */
 void control_none(struct control *c);
-/* Others can find the sandbox; with a network it also listens. */
+/* Others can find the sandbox, and ask. Without a network that is nobody's hurry: it is done while the command starts. */
 int control_open(struct control *c, struct loop *l, struct err *err);
 /* For a poll loop: fills CONTROL_FDS entries; and serves what is readable. */
 void control_poll(const struct control *c, struct pollfd p[CONTROL_FDS]);

@@ -86,6 +86,22 @@ int remote_update(int fd, const struct policy *p, bool drop, char ret_hash[HASH_
         return rd_done(&reply.body) ? 0 : err_set(err, -EPROTO, ERR_PEER, "the sandbox's supervisor answers nonsense");
 }
 
+int remote_check(int fd, char control[REMOTE_CONTROL], char found[REMOTE_FOUND], struct err *err) {
+        CLEANUP(ipc_msg_done) struct ipc_msg reply = { 0 };
+        uint8_t space[IPC_MAX];
+        struct wr w = wr_to(space, sizeof(space));
+        int r;
+
+        ipc_begin(&w, CONTROL_CHECK, 0);
+        r = ipc_call(fd, &w, NULL, 0, ANSWER_MS, &reply, err);
+        if (r < 0)
+                return r;
+        r = rd_u8(&reply.body);
+        rd_str(&reply.body, control, REMOTE_CONTROL);
+        rd_str(&reply.body, found, REMOTE_FOUND);
+        return rd_done(&reply.body) ? r : err_set(err, -EPROTO, ERR_PEER, "the sandbox's supervisor answers nonsense");
+}
+
 int remote_socket(int fd, bool six, bool datagram, const char *what, struct err *err) {
         CLEANUP(ipc_msg_done) struct ipc_msg reply = { 0 };
         uint8_t space[IPC_MAX];

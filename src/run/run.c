@@ -194,7 +194,7 @@ static int release(struct loop *l, struct evidence *ev, int evidence_fd, struct 
                 r = evidence_give(l->o, l->plan, l->sb, ev, evidence_fd, l->result, err);
         if (r == 0)
                 r = watch_start(l->watch, l, ev, err);
-        if (r == 0)
+        if (r == 0 && l->net->egress)
                 r = control_open(&l->control, l, err);
         if (r == 0)
                 r = record_wait(l->record, err);
@@ -205,6 +205,8 @@ static int serve(struct loop *l, struct evidence *ev, struct err *err) {
         int r;
 
         (void) sandbox_sweep(l->sb); /* others' leftovers, while the command starts */
+        if (!l->net->egress)
+                (void) control_open(&l->control, l, &(struct err){ 0 }); /* the run needs nobody's questions */
         l->raw = l->o->tty && tty_raw();
         r = record_evidence(l->record, l->plan, l->sb, ev, err);
         if (r == 0)

@@ -2,6 +2,7 @@
 #include "run/watch.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -151,6 +152,13 @@ static void resources_look(struct watch *w) {
         act(w, &(struct finding){ AUDIT_ALERT, rule->action, "monitor.resources", "resources", text });
 }
 
+static void drift_tell(struct watch *w, const struct evidence_drift *d) {
+        if (str_eq(w->told, d->control))
+                return;
+        (void) str_copy(w->told, sizeof(w->told), d->control);
+        act(w, &(struct finding){ AUDIT_DRIFT, monitor_of(w)->on_drift, "monitor.on_drift", d->control, d->found });
+}
+
 /* Two readings in a row: a process between fork and exec, or one that is ending, looks odd for a moment. */
 static void drift_look(struct watch *w) {
         struct evidence_drift d;
@@ -158,14 +166,22 @@ static void drift_look(struct watch *w) {
         int r = evidence_again(w->l->plan, w->l->sb, w->first, &d);
 
         w->doubt = r == 1 && !sure;
-        if (r != 1) {
-                w->told[0] = r == 0 ? '\0' : w->told[0];
-                return;
+        if (r == 0)
+                w->told[0] = '\0';
+        if (r == 1 && sure)
+                drift_tell(w, &d);
+}
+
+int watch_check(struct watch *w, struct evidence_drift *ret) {
+        int r = evidence_again(w->l->plan, w->l->sb, w->first, ret);
+
+        if (r == 1) {
+                (void) poll(NULL, 0, CONFIRM_MS);
+                r = evidence_again(w->l->plan, w->l->sb, w->first, ret);
         }
-        if (!sure || str_eq(w->told, d.control))
-                return;
-        (void) str_copy(w->told, sizeof(w->told), d.control);
-        act(w, &(struct finding){ AUDIT_DRIFT, monitor_of(w)->on_drift, "monitor.on_drift", d.control, d.found });
+        if (r == 1)
+                drift_tell(w, ret);
+        return r;
 }
 
 void watch_look(struct watch *w) {

@@ -34,6 +34,8 @@ void watch_done(struct watch *w);
 uint64_t watch_due_ns(const struct watch *w);
 /* When due. */
 void watch_look(struct watch *w);
+/* Now, because somebody asks: like evidence_again(), but sure. What is found is answered as the policy wants. */
+int watch_check(struct watch *w, struct evidence_drift *ret);
 /* When fan.fd is readable. */
 void watch_files(struct watch *w);
 /* As they happen. */

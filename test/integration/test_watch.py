@@ -1,6 +1,8 @@
 """A running sandbox that is changed from outside stands still within two seconds; one that is not, runs on. And the rules
 of `monitor`, each with its action."""
+import contextlib
 import glob
+import inspect
 import os
 import pathlib
 import re
@@ -10,7 +12,7 @@ import time
 
 import harness
 import pytest
-from audit_log import assert_whole, fields, find
+from audit_log import assert_whole, audit, fields, find
 from harness import find_agent, run, started, until
 
 FOREVER = ["--", "sh", "-c", "while :; do sleep 0.05; done"]
@@ -59,9 +61,11 @@ def cover(pid):
 
 
 def unmask(pid):
+    """By the call itself: umount(8) cannot read the mount table of another pid namespace."""
     agent = find_agent(pid)
     mask = re.search(r" (/proc/\S+) ro", pathlib.Path(f"/proc/{agent}/mountinfo").read_text())[1]
-    subprocess.run(["nsenter", "-t", str(agent), "-m", "umount", mask], check=True)
+    script = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).umount2({mask.encode()!r}, 2))"
+    subprocess.run(["nsenter", "-t", str(agent), "-m", "/usr/bin/python3", "-c", script], check=True)
 
 
 def add_interface(pid):
@@ -74,15 +78,56 @@ def add_interface(pid):
     pytest.skip("this kernel can make no network interface")
 
 
-def lift_rlimit(pid):
-    for child in harness.descendants(find_agent(pid)):
-        subprocess.run(["prlimit", "--pid", str(child), "--nofile=9999:9999"], check=False, capture_output=True)
+# Like a command of the sandbox in everything but its limits: ids, no capability, no_new_privs, a filter.
+STRANGER = """
+import ctypes, os, struct, sys, time
+call = ctypes.CDLL(None, use_errno=True).prctl
+uid, gid = int(sys.argv[1]), int(sys.argv[2])
+for cap in range(64):
+    call(24, cap, 0, 0, 0)
+os.setgroups([])
+os.setresgid(gid, gid, gid)
+os.setresuid(uid, uid, uid)
+rule = ctypes.create_string_buffer(struct.pack("=HBBI", 6, 0, 0, 0x7fff0000))
+program = ctypes.create_string_buffer(struct.pack("@HP", 1, ctypes.addressof(rule)))
+ok = call(38, 1, 0, 0, 0) == 0 and call(22, 2, program, 0, 0) == 0
+print("ready" if ok else "failed", flush=True)
+time.sleep(60)
+"""
+
+
+def add_process(pid):
+    """Limits of a process can only be raised with a capability that not every root has; so one comes with its own."""
+    agent = find_agent(pid)
+    child = next(iter(harness.descendants(agent)))
+    ids = [harness.status_of(child)[key].split()[0] for key in ("Uid", "Gid")]
+    with subprocess.Popen(["/usr/bin/python3", "-c", STRANGER, *ids], stdout=subprocess.PIPE) as p:
+        assert p.stdout.readline() == b"ready\n"
+        for folder in group_of(pid):
+            pathlib.Path(folder, "cgroup.procs").write_text(str(p.pid))
+        try:
+            yield
+        finally:
+            p.kill()
 
 
 CHANGES = {
     "cgroup.memory": lift_memory, "cgroup.pids": lift_pids, "mount": remount, "mount ": cover, "proc mask": unmask,
-    "network": add_interface, "rlimit": lift_rlimit,
+    "network": add_interface, "rlimit": add_process,
 }
+
+
+def delete_rule(pid):
+    """One rule of the only chain that lets anything out."""
+    into = ["nsenter", "-t", str(find_agent(pid)), "-n", "nft", "-a"]
+    text = subprocess.run([*into, "list", "ruleset"], check=True, capture_output=True, text=True).stdout
+    table, chain = re.search(r"table inet (\S+)", text)[1], re.search(r"chain (\S+)", text)[1]
+    handle = re.findall(r"# handle (\d+)", text[text.index("chain"):])[1]
+    subprocess.run([*into, "delete", "rule", "inet", table, chain, "handle", handle], check=True)
+
+
+CHANGES["network rules"] = delete_rule
+OF_A_NETWORK = ("network rules",)
 
 
 def is_frozen(pid):
@@ -97,10 +142,15 @@ def is_frozen(pid):
 
 @pytest.mark.parametrize("control", CHANGES)
 def test_a_change_from_outside_freezes_the_sandbox_and_is_named(control, log):
-    with started("--audit", log, *FOREVER) as p:
+    words = ["--allow", "web.example"] if control in OF_A_NETWORK else []
+    with started("--audit", log, *words, *FOREVER) as p, contextlib.ExitStack() as stack:
         assert until(lambda: log.exists() and find(log, "evidence"))
         time.sleep(0.2)
-        CHANGES[control](p.pid)
+        change = CHANGES[control]
+        if inspect.isgeneratorfunction(change):
+            stack.enter_context(contextlib.contextmanager(change)(p.pid))
+        else:
+            change(p.pid)
         changed = time.monotonic()
         found = until(lambda: find(log, "sandbox.frozen"), SOON_S)
         assert found, find(log, "drift")
@@ -115,6 +165,33 @@ def test_a_change_from_outside_freezes_the_sandbox_and_is_named(control, log):
         assert f"drift: {control.strip()}: " in said and f"'kill {p.pid}' ends it" in said
         assert drift["metadata"]["uid"] in said
     assert_whole(log)
+
+
+def test_a_check_on_demand_says_what_it_finds(log, tmp_path):
+    """Long before the schedule would. A sandbox that is as planned runs on."""
+    file = policy(tmp_path, "monitor: { interval: 30s }\n")
+    with started("--audit", log, "--policy", file, "--allow", "web.example", *FOREVER) as p:
+        assert until(lambda: log.exists() and find(log, "evidence"))
+        sandbox = find(log, "evidence")[0]["device"]["container"]["uid"]
+        r = audit("check", sandbox)
+        assert (r.code, r.out) == (0, f"{sandbox}: as planned\n") and not find(log, "drift")
+        lift_memory(p.pid)
+        r = audit("check", sandbox)
+        assert r.code == 1 and f"{sandbox}: DRIFT: cgroup.memory: memory" in r.out
+        assert until(lambda: find(log, "sandbox.frozen")) and is_frozen(p.pid)
+        assert audit("check", sandbox).code == 1 and len(find(log, "drift")) == 1
+        p.terminate()
+        assert p.wait(timeout=10) == 137
+    assert audit("check", sandbox).code == 125
+
+
+def test_a_sandbox_without_a_network_can_be_checked_too(log, tmp_path):
+    file = policy(tmp_path, "monitor: { interval: 100ms }\n")
+    with started("--audit", log, "--policy", file, *FOREVER):
+        assert until(lambda: log.exists() and find(log, "evidence"))
+        sandbox = find(log, "evidence")[0]["device"]["container"]["uid"]
+        assert until(lambda: audit("check", sandbox).code == 0)
+        assert "the sandbox has no network" in harness.gabion("policy", "show", sandbox).err
 
 
 def test_drift_may_kill(log, tmp_path):
