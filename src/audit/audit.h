@@ -17,6 +17,7 @@
 
 struct buf;
 struct err;
+struct json;
 struct rd;
 struct wr;
 
@@ -109,6 +110,11 @@ void audit_object(struct audit_event *ev, const char *name);
 void audit_text(struct audit_event *ev, const char *key, const char *value);
 void audit_number(struct audit_event *ev, const char *key, int64_t value);
 void audit_item(struct audit_event *ev, const char *kind, const char *id, const char *method, bool ok);
+/* A program by its name, without its folder and never its arguments, and what it is for. */
+void audit_program(struct audit_event *ev, const char *command);
+/* An attempt to reach a host, as egress reports it (docs/protocol/egress.md). */
+enum audit_kind audit_attempt_kind(const struct json *attempt);
+void audit_attempt(struct audit_event *ev, const struct json *attempt);
 /* Tenant, kind, codes and keys are well formed. */
 int audit_event_check(const struct audit_event *ev, struct err *err);
 bool audit_tenant_ok(const char *tenant);

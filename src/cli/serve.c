@@ -1,7 +1,8 @@
 /*
- * serve.c - `gabion serve`: starts gabion-warden and gabiond, starts them again when they die, and stops them in order.
+ * serve.c - `gabion serve`: starts gabion-warden, gabion-notary and gabiond, starts them again when they die, and stops
+ * them in order.
  *
- * Both run in process groups of their own, so that a key at the terminal reaches only us, and end with us if we are
+ * They run in process groups of their own, so that a key at the terminal reaches only us, and end with us if we are
  * killed: sandboxes go on, and the next start finds them. An orderly stop ends gabiond first, which ends the sandboxes
  * (unless --keep), then the warden, then what it kept ready.
  */
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,6 +36,7 @@ enum {
         BACKOFF_MAX_MS = 5000,
         STOP_MS = 20000,
         NAP_MS = 20,
+        NOTARY_UID = 65532, /* if there is no user gabion-notary */
 };
 
 struct child {
@@ -49,10 +52,12 @@ struct child {
 };
 
 struct serve {
-        struct child warden, daemon;
+        struct child warden, notary, daemon;
         char run[64], socket[96], uid[16], pid[16];
-        const char *user;
-        bool keep;
+        char log[CLI_PROGRAM], log_socket[96];
+        const char *user, *data;
+        const char *audit; /* "off", the socket of a notary, or a directory; NULL: in the data directory */
+        bool keep, no_landlock;
 };
 
 static const struct option options[] = {
@@ -70,6 +75,7 @@ static const struct option options[] = {
         { "bind", required_argument, NULL, 'w' },
         { "ca-bundle", required_argument, NULL, 'w' },
         { "resolve", required_argument, NULL, 'w' },
+        { "audit", required_argument, NULL, 'a' },
         { "run", required_argument, NULL, 'r' },
         { "keep", no_argument, NULL, 'k' },
         { "without-landlock", no_argument, NULL, 'l' },
@@ -95,6 +101,7 @@ static int help(void) {
                 "      --pool N               sandboxes that are kept ready (default 4)\n"
                 "      --config FILE          settings; options after it win\n"
                 "      --log LEVEL            error, warning or info (default)\n"
+                "      --audit DIR|SOCKET|off the audit log (default DATA/audit), or a notary that runs already\n"
                 "      --run DIR              sockets (default /run/gabion-warden)\n"
                 "      --keep                 sandboxes go on when the service stops\n"
                 "      --without-landlock     for kernels that have none\n"
@@ -144,7 +151,7 @@ static int child_start(struct child *c, struct err *err) {
 
 /* Who has ended? Says so. */
 static void reap(struct serve *s, bool stopping) {
-        struct child *all[] = { &s->warden, &s->daemon };
+        struct child *all[] = { &s->warden, &s->notary, &s->daemon };
         int status;
         pid_t pid;
 
@@ -168,9 +175,9 @@ static void reap(struct serve *s, bool stopping) {
                 }
 }
 
-static bool answers(const struct serve *s) {
+static bool answers(const char *socket) {
         struct err err;
-        AUTO_FD int fd = ipc_connect(s->socket, &err);
+        AUTO_FD int fd = ipc_connect(socket, &err);
 
         return fd >= 0;
 }
@@ -181,16 +188,24 @@ static void nap(void) {
         (void) nanosleep(&t, NULL);
 }
 
-static int start_both(struct serve *s, struct err *err) {
+static int start_one(struct serve *s, struct child *c, const char *socket, struct err *err) {
         uint64_t until = now_ms() + UP_MS;
-        int r = child_start(&s->warden, err);
+        int r = child_start(c, err);
 
-        while (r == 0 && s->warden.pid && !answers(s) && now_ms() < until) {
+        while (r == 0 && c->pid && !answers(socket) && now_ms() < until) {
                 nap();
                 reap(s, false);
         }
-        if (r == 0 && !s->warden.pid)
-                r = err_set(err, -ECHILD, ERR_INTERNAL, "the warden does not start; its message is above");
+        return r == 0 && !c->pid
+                       ? err_set(err, -ECHILD, ERR_INTERNAL, "%s does not start; its message is above", c->name)
+                       : r;
+}
+
+static int start_all(struct serve *s, struct err *err) {
+        int r = start_one(s, &s->warden, s->socket, err);
+
+        if (r == 0 && s->notary.argc > 0)
+                r = start_one(s, &s->notary, s->log_socket, err);
         return r < 0 ? r : child_start(&s->daemon, err);
 }
 
@@ -235,17 +250,18 @@ static void end_rest(struct serve *s) {
 
 static void stop(struct serve *s) {
         stop_child(s, &s->daemon);
+        stop_child(s, &s->notary);
         stop_child(s, &s->warden);
         if (!s->keep)
                 end_rest(s);
 }
 
 static void start_due(struct serve *s) {
-        struct child *all[] = { &s->warden, &s->daemon };
+        struct child *all[] = { &s->warden, &s->notary, &s->daemon };
         struct err err = { 0 };
 
         for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-                if (!all[i]->pid && now_ms() >= all[i]->due_ms && child_start(all[i], &err) < 0) {
+                if (!all[i]->pid && all[i]->argc > 0 && now_ms() >= all[i]->due_ms && child_start(all[i], &err) < 0) {
                         (void) cli_fail(&err);
                         all[i]->due_ms = now_ms() + BACKOFF_MAX_MS;
                 }
@@ -256,7 +272,7 @@ static int supervise(struct serve *s, const sigset_t *signals) {
         static const struct timespec soon = { .tv_nsec = NAP_MS * 1000000 };
 
         for (;;) {
-                bool waiting = !s->warden.pid || !s->daemon.pid;
+                bool waiting = !s->warden.pid || !s->daemon.pid || (s->notary.argc > 0 && !s->notary.pid);
                 int sig = waiting ? sigtimedwait(signals, NULL, &soon) : sigwaitinfo(signals, NULL);
 
                 if (sig == SIGTERM || sig == SIGINT)
@@ -290,7 +306,13 @@ static int read_options(int argc, char **argv, struct serve *s) {
                         s->keep = true;
                         add(&s->daemon, "--keep");
                         break;
+                case 'a':
+                        if (!str_eq(optarg, "off") && optarg[0] != '/')
+                                return cli_usage("serve", "--audit: an absolute path or off is expected");
+                        s->audit = optarg;
+                        break;
                 case 'l':
+                        s->no_landlock = true;
                         add(&s->daemon, "--without-landlock");
                         break;
                 case 'u':
@@ -303,6 +325,8 @@ static int read_options(int argc, char **argv, struct serve *s) {
                         add(&s->warden, optarg);
                         break;
                 case 'd':
+                        if (str_eq(options[at].name, "data"))
+                                s->data = optarg;
                         add(&s->daemon, dashed[at]);
                         add(&s->daemon, optarg);
                         break;
@@ -313,10 +337,41 @@ static int read_options(int argc, char **argv, struct serve *s) {
         return optind < argc ? cli_usage("serve", "'%.40s' is no option", argv[optind]) : -1;
 }
 
+/* The notary of this service: its own user, so that the API cannot write to the log, nor read its key. */
+static int audit_prepare(struct serve *s, uid_t uid, gid_t gid, struct err *err) {
+        static char user[16] = "gabion-notary";
+        struct stat st;
+        uid_t notary_uid;
+        gid_t notary_gid;
+
+        add(&s->daemon, "--audit");
+        if (s->audit && (str_eq(s->audit, "off") || (stat(s->audit, &st) == 0 && S_ISSOCK(st.st_mode)))) {
+                add(&s->daemon, s->audit);
+                return 0;
+        }
+        if (!s->audit && mkdir(s->data, 0700) == 0 && chown(s->data, uid, gid) < 0) /* as gabiond would make it */
+                return err_set(err, -errno, ERR_INTERNAL, "%.150s: %s", s->data, strerror(errno));
+        if (!user_find(user, &notary_uid, &notary_gid))
+                (void) snprintf(user, sizeof(user), "%d", NOTARY_UID);
+        (void) snprintf(s->log, sizeof(s->log), "%.400s%s", s->audit ? s->audit : s->data, s->audit ? "" : "/audit");
+        (void) snprintf(s->log_socket, sizeof(s->log_socket), "%s/notary/socket", s->run);
+        add(&s->daemon, s->log_socket);
+        const char *const words[] = { s->notary.name, "--log",    s->log, "--socket",      s->log_socket, "--user",
+                                      user,           "--writer", s->uid, "--with-parent", s->pid };
+
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                add(&s->notary, words[i]);
+        if (s->no_landlock)
+                add(&s->notary, "--without-landlock");
+        return cli_program(s->notary.name, s->notary.beside, s->notary.path, err);
+}
+
 int cmd_serve(int argc, char **argv) {
         static struct serve s = { .warden = { .name = "gabion-warden", .beside = "warden", .first = true },
+                                  .notary = { .name = "gabion-notary", .beside = "notary", .first = true },
                                   .daemon = { .name = "gabiond", .beside = "daemon", .first = true },
                                   .run = "/run/gabion-warden",
+                                  .data = "/var/lib/gabion",
                                   .user = "" };
         struct err err = { 0 };
         sigset_t signals;
@@ -354,12 +409,14 @@ int cmd_serve(int argc, char **argv) {
         (void) sigprocmask(SIG_BLOCK, &signals, NULL);
         /* Sandboxes of a warden that was killed become our children, and somebody has to see them end. */
         (void) sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-        r = cli_program(s.warden.name, s.warden.beside, s.warden.path, &err);
+        r = audit_prepare(&s, uid, gid, &err);
+        if (r == 0)
+                r = cli_program(s.warden.name, s.warden.beside, s.warden.path, &err);
         if (r == 0)
                 r = cli_program(s.daemon.name, s.daemon.beside, s.daemon.path, &err);
         if (r < 0)
                 return cli_fail(&err);
-        r = start_both(&s, &err);
+        r = start_all(&s, &err);
         r = r < 0 ? cli_fail(&err) : supervise(&s, &signals);
         stop(&s);
         return r;

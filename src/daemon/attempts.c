@@ -16,6 +16,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "daemon/daemon.h"
+#include "daemon/record.h"
 #include "daemon/request.h"
 #include "daemon/warden.h"
 #include "json/json.h"
@@ -46,6 +47,8 @@ static void on_records(void *arg, const struct err *failed, const struct warden_
                 all[i] = (struct store_attempt){ .sandbox = reply->records->at[i].id,
                                                  .denied = is_denial(reply->records->at[i].json),
                                                  .data = reply->records->at[i].json };
+        for (uint32_t i = 0; i < reply->records->n; i++)
+                record_attempt(d, all[i].sandbox, all[i].data);
         if (store_egress_add(d->store, all, reply->records->n, ATTEMPTS_KEPT, &err) < 0)
                 log_error(&d->log, "attempts of sandboxes could not be written", &err);
         if (reply->records->lost > 0) {

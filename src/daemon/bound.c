@@ -22,6 +22,7 @@
 #include "daemon/box.h"
 #include "daemon/events.h"
 #include "daemon/metrics.h"
+#include "daemon/record.h"
 #include "daemon/request.h"
 #include "daemon/warden.h"
 #include "envd/envd.h"
@@ -61,14 +62,17 @@ static void log_bound(struct box *b, enum log_level level, const char *message, 
 
 static int on_event(struct envd_target *t, const struct envd_event *ev, void *arg) {
         struct box *b = t->owner;
+        int r;
 
         (void) arg;
         switch (ev->kind) {
         case ENVD_EXEC: /* no record, no command */
                 metrics_count(b->d->metrics, METRIC_COMMANDS);
-                return note_command(b, "command.start", ev);
+                r = note_command(b, "command.start", ev);
+                return r < 0 ? r : record_command(b, ev);
         case ENVD_EXITED:
                 (void) note_command(b, "command.end", ev);
+                record_command_ended(b, ev);
                 break;
         case ENVD_REFUSED:
                 metrics_count(b->d->metrics, METRIC_BOUND_REFUSED);

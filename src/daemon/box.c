@@ -23,6 +23,7 @@
 #include "daemon/events.h"
 #include "daemon/metrics.h"
 #include "daemon/query.h"
+#include "daemon/record.h"
 #include "daemon/warden.h"
 #include "json/json.h"
 
@@ -144,6 +145,10 @@ void box_look(struct box *b, const struct wp_usage *u) {
         b->looked.cache_bytes = u->memory_cache_bytes;
 }
 
+struct box *box_any(const struct daemon *d, const char *id) {
+        return map_get(d->boxes, id, strlen(id));
+}
+
 bool box_is_ending(const struct daemon *d, const char *id) {
         const struct box *b = map_get(d->boxes, id, strlen(id));
 
@@ -187,6 +192,7 @@ static void finish(struct box *b, const char *reason, const struct wp_end *end) 
                 json_set_int(data, "memory_peak_bytes", (int64_t) end->memory_peak_bytes);
                 json_set_int(data, "oom_kills", (int64_t) end->oom_kills);
         }
+        record_ended(d, b->tenant, b->id, data, end != NULL);
         event_note(d, b->tenant, b->id, "sandbox.ended", data);
         metrics_count(d->metrics, METRIC_ENDED);
         if (str_eq(reason, "expired"))
@@ -286,6 +292,7 @@ void box_lost(struct daemon *d, const char *id) {
         }
         data = json_new_object();
         json_set_str(data, "reason", "lost");
+        record_ended(d, row.tenant, row.id, data, false);
         event_note(d, row.tenant, row.id, "sandbox.ended", data);
         metrics_count(d->metrics, METRIC_LOST);
         store_sandbox_done(&row);
@@ -300,6 +307,19 @@ static void on_denied(struct box *b, const struct wp_event *e) {
         event_note(b->d, b->tenant, b->id, "denied", data);
 }
 
+static void on_drift(struct box *b, const struct wp_event *e) {
+        static const char *const actions[WP_ACTIONS] = { "warn", "freeze", "kill" };
+        struct json *data = json_new_object();
+
+        json_set_str(data, "control", e->text);
+        json_set_str(data, "found", e->found);
+        json_set_str(data, "action", actions[e->action]);
+        record_drift(b, e);
+        event_note(b->d, b->tenant, b->id, "drift", data);
+        if (e->action == WP_KILLS)
+                box_end(b, "drift", "", NULL, NULL);
+}
+
 void box_on_event(struct daemon *d, const struct wp_event *e) {
         static const char *const reasons[WP_REASONS] = { "killed", "oom", "lost" };
         struct box *b = map_get(d->boxes, e->id, strlen(e->id));
@@ -308,6 +328,8 @@ void box_on_event(struct daemon *d, const struct wp_event *e) {
                 return; /* one of the pool, or one whose end we know */
         if (e->kind == WP_DENIED)
                 on_denied(b, e);
+        else if (e->kind == WP_DRIFTED)
+                on_drift(b, e);
         else if (e->kind == WP_ENDED)
                 finish(b, b->ending ? b->reason : reasons[e->end.reason], &e->end);
 }

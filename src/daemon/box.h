@@ -61,6 +61,8 @@ void box_set_env(struct box *b, char *text, size_t n);
 void box_look(struct box *b, const struct wp_usage *u);
 /* By id, or by name if a tenant is given. NULL: none that runs. tenant NULL: of any. */
 struct box *box_find(const struct daemon *d, const char *tenant, const char *id_or_name);
+/* By id, also one whose end has begun. */
+struct box *box_any(const struct daemon *d, const char *id);
 bool box_is_ending(const struct daemon *d, const char *id);
 /* Moves its end, in the store too. */
 int box_set_end(struct box *b, uint64_t ends_ms, struct err *err);

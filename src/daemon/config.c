@@ -23,6 +23,7 @@ void config_default(struct config *c) {
         memset(c, 0, sizeof(*c));
         (void) str_copy(c->data, sizeof(c->data), "/var/lib/gabion");
         (void) str_copy(c->warden, sizeof(c->warden), "/run/gabion-warden/warden.sock");
+        (void) str_copy(c->audit, sizeof(c->audit), "/run/gabion/notary/socket");
         c->level = LOG_INFO;
         c->timeout_max_s = CREATE_TIMEOUT_MAX;
         c->pool = POOL_DEFAULT;
@@ -86,6 +87,13 @@ static int set_pool(struct config *c, const char *value, struct err *err) {
         return 0;
 }
 
+static int set_audit(struct config *c, const char *value, struct err *err) {
+        if (!str_eq(value, "off"))
+                return set_path(c->audit, "audit", value, err);
+        c->audit[0] = '\0';
+        return 0;
+}
+
 static int set_parent(struct config *c, const char *value, struct err *err) {
         uint64_t pid;
 
@@ -121,6 +129,8 @@ int config_set(struct config *c, const char *name, const char *value, struct err
                 return set_path(c->data, name, value, err);
         if (str_eq(name, "warden"))
                 return set_path(c->warden, name, value, err);
+        if (str_eq(name, "audit"))
+                return set_audit(c, value, err);
         if (str_eq(name, "key-file"))
                 return set_text(c->key_file, sizeof(c->key_file), name, value, err);
         if (str_eq(name, "user"))
@@ -259,6 +269,7 @@ static int decode_document(const struct field_ctx *ctx, const struct json *doc, 
                 { .key = "listen", .type = FIELD_LIST, .size = DAEMON_LISTENERS, .decode = decode_listen },
                 { .key = "data", .type = FIELD_TEXT, .decode = decode_setting },
                 { .key = "warden", .type = FIELD_TEXT, .decode = decode_setting },
+                { .key = "audit", .type = FIELD_TEXT, .decode = decode_setting },
                 { .key = "domain", .type = FIELD_TEXT, .decode = decode_setting },
                 { .key = "log", .type = FIELD_TEXT, .decode = decode_setting },
                 { .key = "policy", .type = FIELD_TEXT, .decode = decode_setting },

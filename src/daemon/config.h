@@ -16,6 +16,7 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO };
 struct config {
         char listen[DAEMON_LISTENERS][DAEMON_ADDRESS]; /* ADDRESS:PORT or unix:PATH */
         size_t n_listen;
+        char audit[DAEMON_PATH]; /* socket of the notary; "": no audit log */
         char data[DAEMON_PATH], warden[DAEMON_PATH], key_file[DAEMON_PATH], user[STORE_NAME];
         char domain[DAEMON_DOMAIN]; /* of sandboxes, as clients get it; "": none */
         int level;                  /* enum log_level */

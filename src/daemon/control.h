@@ -41,6 +41,10 @@ void control_no_secret(struct request *q);
 void admin_alive(struct request *q);
 void admin_health(struct request *q);
 void admin_capacity(struct request *q);
+/* admin_audit.c */
+void admin_audit(struct request *q);
+void admin_dossier(struct request *q);
+void admin_check(struct request *q);
 /* admin_box.c */
 void admin_policy(struct request *q);
 void admin_evidence(struct request *q);

@@ -1,5 +1,5 @@
 /*
- * control_create.c - POST /sandboxes: decode, compose, quota, admission, record, warden, reply.
+ * control_create.c - POST /sandboxes: decode, compose, quota, admission, record, notary, warden, reply.
  *
  * A create outlives its request: if the client goes away, what was not begun is dropped, and what was made is ended,
  * because nobody would know that it is there. The row and the event come before the effect; a create that was cut off
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/audit.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/own.h"
@@ -23,7 +24,9 @@
 #include "daemon/events.h"
 #include "daemon/metrics.h"
 #include "daemon/quota.h"
+#include "daemon/record.h"
 #include "daemon/request.h"
+#include "daemon/scribe.h"
 #include "daemon/template.h"
 #include "daemon/view.h"
 #include "daemon/warden.h"
@@ -142,6 +145,7 @@ static int adopt(struct making *m, const struct wp_created *made, struct box **r
         json_set_bool(data, "from_pool", made->from_pool);
         json_set_int(data, "took_us", (int64_t) made->took_us);
         event_note(m->d, m->tenant, m->id, "sandbox.running", data);
+        record_running(m->d, &row);
         return 0;
 }
 
@@ -194,14 +198,38 @@ static int record(struct making *m, struct err *err) {
         return r;
 }
 
-static void on_start(struct admit_op *op) {
-        struct making *m = (struct making *) ((char *) op - offsetof(struct making, op));
+static void make(struct making *m) {
         struct warden_order ask = { .create.from = WP_ANY,
                                     .policy = m->composed.policy,
                                     .ceiling = m->composed.ceiling,
                                     .bind = m->bind,
                                     .env = m->create.env,
                                     .n_env = m->create.n_env };
+
+        (void) str_copy(ask.create.id, sizeof(ask.create.id), m->id);
+        (void) str_copy(ask.create.tenant, sizeof(ask.create.tenant), m->tenant);
+        warden_create(m->d->warden, &ask, on_made, m);
+}
+
+static void on_recorded(void *arg, const struct err *failed, int fd) {
+        static const struct err why = { .code = -ECONNREFUSED,
+                                        .kind = ERR_BUSY,
+                                        .msg = "the audit log cannot be written now" };
+        struct making *m = arg;
+
+        (void) fd;
+        if (!failed) {
+                make(m);
+                return;
+        }
+        log_error(&m->d->log, "audit", failed);
+        fail(m, &why);
+}
+
+static void on_start(struct admit_op *op) {
+        struct making *m = (struct making *) ((char *) op - offsetof(struct making, op));
+        struct store_sandbox row;
+        struct audit_event ev;
         struct err err = { 0 };
 
         m->created_ms = clock_real_ms();
@@ -214,9 +242,13 @@ static void on_start(struct admit_op *op) {
                 give_up(m);
                 return;
         }
-        (void) str_copy(ask.create.id, sizeof(ask.create.id), m->id);
-        (void) str_copy(ask.create.tenant, sizeof(ask.create.tenant), m->tenant);
-        warden_create(m->d->warden, &ask, on_made, m);
+        if (!m->d->scribe) {
+                make(m);
+                return;
+        }
+        row_of(m, &row);
+        record_create(&ev, &row, m->key);
+        scribe_ask(m->d->scribe, &ev, on_recorded, m);
 }
 
 /* --- the request --- */

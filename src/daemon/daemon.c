@@ -22,6 +22,7 @@
 #include "daemon/quota.h"
 #include "daemon/reconcile.h"
 #include "daemon/request.h"
+#include "daemon/scribe.h"
 #include "daemon/template.h"
 #include "daemon/warden.h"
 #include "http/server.h"
@@ -66,6 +67,8 @@ int daemon_open(struct daemon *d, struct err *err) {
         d->started_ms = clock_real_ms();
         r = events_new(d, &d->events, err);
         if (r == 0)
+                r = scribe_new(d, &d->scribe, err);
+        if (r == 0)
                 r = bound_new(d, err);
         if (r == 0)
                 r = admit_new(d, &d->admit, err);
@@ -87,6 +90,7 @@ void daemon_done(struct daemon *d) {
         d->reconcile = reconcile_free(d->reconcile);
         d->admit = admit_free(d->admit);
         box_free_all(d);
+        d->scribe = scribe_free(d->scribe);
         bound_free(d);
         d->events = events_free(d->events);
         d->metrics = metrics_free(d->metrics);
@@ -114,7 +118,8 @@ static void on_tick(int fd, short what, void *arg) {
         bool over = box_count(s->d) == 0 || s->d->config.keep;
 
         (void) fd, (void) what;
-        if ((over && http_server_count(s->d->http) == 0) || clock_mono_ns() >= s->until_ns)
+        if ((over && http_server_count(s->d->http) == 0 && scribe_is_idle(s->d->scribe)) ||
+            clock_mono_ns() >= s->until_ns)
                 (void) event_base_loopbreak(s->d->base);
 }
 

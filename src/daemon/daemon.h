@@ -29,6 +29,7 @@ struct map;
 struct metrics;
 struct quota;
 struct reconcile;
+struct scribe;
 struct store;
 struct warden;
 
@@ -46,6 +47,7 @@ struct daemon {
         struct metrics *metrics;
         struct warden *warden;
         struct reconcile *reconcile;
+        struct scribe *scribe;   /* NULL: no audit log */
         uint8_t key[HASH_BYTES]; /* of tokens */
         int meminfo_fd;          /* /proc/meminfo, opened while that was possible */
         uint64_t started_ms;

@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "daemon/daemon.h"
 #include "daemon/query.h"
+#include "daemon/record.h"
 #include "daemon/request.h"
 #include "http/server.h"
 #include "json/json.h"
@@ -194,6 +195,7 @@ int event_emit(struct daemon *d, const char *tenant, const char *sandbox, const 
                 return r;
         d->events->last = e.seq;
         log_event(d, &e);
+        record_event(d, tenant, sandbox, kind, owned);
         TAILQ_FOREACH(f, &d->events->followers, link) {
                 if (f->behind || (f->tenant[0] && !str_eq(f->tenant, tenant)) ||
                     (f->sandbox[0] && !str_eq(f->sandbox, sandbox)))

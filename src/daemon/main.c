@@ -36,6 +36,7 @@ static const struct option options[] = {
         { "listen", required_argument, NULL, 0 },
         { "data", required_argument, NULL, 0 },
         { "warden", required_argument, NULL, 0 },
+        { "audit", required_argument, NULL, 0 },
         { "key-file", required_argument, NULL, 0 },
         { "user", required_argument, NULL, 0 },
         { "domain", required_argument, NULL, 0 },
@@ -60,6 +61,7 @@ static int help(void) {
                 "  --listen ADDRESS:PORT   where clients come, or unix:PATH; repeatable (default 127.0.0.1:3000)\n"
                 "  --data DIR              store and keys (default /var/lib/gabion)\n"
                 "  --warden PATH           socket of the warden (default /run/gabion-warden/warden.sock)\n"
+                "  --audit PATH|off        socket of the notary (default /run/gabion/notary/socket), or no audit log\n"
                 "  --key-file FILE         first start: write the API key there (0600) instead of showing it\n"
                 "  --user NAME|UID         whom to become (default: gabion, else 65533)\n"
                 "  --domain NAME[:PORT]    under which sandboxes' ports are reached as PORT-ID.NAME\n"

@@ -34,6 +34,8 @@ static const struct {
         [METRIC_WARDEN_LOST] = { "gabion_warden_disconnects_total", "Times the warden went away." },
         [METRIC_BOUND] = { "gabion_sandbox_requests_total", "Requests that went to a sandbox." },
         [METRIC_BOUND_REFUSED] = { "gabion_sandbox_requests_refused_total", "Such requests that were refused." },
+        [METRIC_AUDIT] = { "gabion_audit_acknowledged_total", "Records that the notary has made durable." },
+        [METRIC_AUDIT_FAILED] = { "gabion_audit_failures_total", "Records that it refused." },
         [METRIC_COMMANDS] = { "gabion_commands_total", "Commands that clients started in sandboxes." },
 };
 

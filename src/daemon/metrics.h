@@ -18,6 +18,8 @@ enum metric {
         METRIC_BOUND,
         METRIC_BOUND_REFUSED,
         METRIC_COMMANDS,
+        METRIC_AUDIT,
+        METRIC_AUDIT_FAILED,
         METRICS
 };
 

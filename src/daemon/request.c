@@ -23,6 +23,7 @@
 #include "daemon/box.h"
 #include "daemon/daemon.h"
 #include "daemon/metrics.h"
+#include "daemon/record.h"
 #include "daemon/route.h"
 #include "http/server.h"
 #include "json/json.h"
@@ -117,7 +118,7 @@ static void on_end(struct http_conn *c, void *data) {
         if (r < 0)
                 reply_err(q, &err);
         else
-                q->route->fn(q);
+                record_request(q);
 }
 
 static void on_room(struct http_conn *c, void *data) {
@@ -145,6 +146,7 @@ static int authorise(struct request *q, const struct http_head *head) {
                 reply_header(q, "WWW-Authenticate", "Bearer realm=\"gabion\"");
                 reply_error(q, 401, "unauthorized", "%s", err.msg);
                 q->auth = (struct auth){ 0 };
+                record_refused(q, "unauthorized");
                 return r;
         }
         if (r < 0) {
@@ -154,6 +156,7 @@ static int authorise(struct request *q, const struct http_head *head) {
         if (!auth_may(&q->auth, q->route->verb)) {
                 reply_error(q, 403, "forbidden", "this API key (role %s) may not %s here",
                             store_role_name(q->auth.key.role), verb_name(q->route->verb));
+                record_refused(q, "forbidden");
                 return -EPERM;
         }
         return 0;

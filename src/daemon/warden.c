@@ -165,7 +165,10 @@ static int decode(const struct ask *a, struct ipc_msg *m, struct warden_reply *r
                 return wp_get_usage(&m->body, &ret->usage);
         case WP_LIST:
                 return wp_get_list(&m->body, &ret->list);
+        case WP_CHECK:
+                return wp_get_check(&m->body, &ret->check);
         case WP_EVIDENCE:
+        case WP_STATEMENT:
                 ret->fd = m->n_fds == 1 ? m->fds[0] : -1;
                 return ret->fd >= 0 && rd_done(&m->body) ? 0 : -EBADMSG;
         case WP_FREEZE:

@@ -26,8 +26,9 @@ struct warden_reply {
                 struct wp_list list;
                 char policy[HASH_TEXT];           /* WP_NETWORK */
                 const struct wp_records *records; /* borrowed */
+                struct wp_check check;
         };
-        int fd; /* WP_EVIDENCE: sealed memory, closed after the callback; else -1 */
+        int fd; /* WP_EVIDENCE, WP_STATEMENT: sealed memory, closed after the callback; else -1 */
 };
 /* failed is NULL on success, and only then there is a reply. */
 typedef void (*warden_fn)(void *arg, const struct err *failed, const struct warden_reply *reply);
@@ -55,7 +56,7 @@ struct warden_order {
         size_t n_env;
 };
 void warden_create(struct warden *w, const struct warden_order *o, warden_fn fn, void *arg);
-/* WP_KILL, WP_USAGE, WP_EVIDENCE, WP_FREEZE, WP_THAW */
+/* WP_KILL, WP_USAGE, WP_EVIDENCE, WP_FREEZE, WP_THAW, WP_STATEMENT, WP_CHECK */
 void warden_ask(struct warden *w, enum wp_type type, const char *id, warden_fn fn, void *arg);
 /* Makes it possible that a user of the sandbox starts commands. */
 void warden_launch(struct warden *w, const char *id, uint32_t uid, warden_fn fn, void *arg);

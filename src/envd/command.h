@@ -38,6 +38,7 @@ struct command {
         struct rpc_list clients;      /* process.live: it was told of the start */
         struct rpc_list inputs;       /* in order; the first is being sent */
         struct event *deadline;       /* NULL: none */
+        uint64_t began_ns;            /* 0: it was there before us */
 };
 
 /* One line of a list. */

@@ -182,6 +182,21 @@ void envd_launched(struct envd *e, struct envd_target *t, uint32_t uid, int resu
         }
 }
 
+void envd_permitted(struct envd *e, struct envd_target *t, uint64_t call, int result) {
+        struct call *c;
+
+        (void) e;
+        if (!t->box || call == 0)
+                return;
+        TAILQ_FOREACH(c, &t->box->calls, link) {
+                if (c->asked != call || c->permitted)
+                        continue;
+                c->permitted = result >= 0;
+                c->ops->on_launched(c, result < 0 ? -EACCES : 0);
+                return;
+        }
+}
+
 /* --- requests --- */
 
 static void on_body(struct http_conn *conn, struct evbuffer *body, void *data) {

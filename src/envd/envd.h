@@ -52,7 +52,7 @@ struct envd_target {
 
 /* For logs and audit: what was asked for and what came of it. Texts are borrowed for the call. */
 enum envd_kind {
-        ENVD_EXEC,    /* a command is about to be started: pid 0, text = program */
+        ENVD_EXEC,    /* a command is about to be started: pid 0, text = program; call names it for envd_permitted() */
         ENVD_STARTED, /* pid inside; text = program */
         ENVD_EXITED,  /* the same; code: exit status, or -signal. user "": it is older than this process */
         ENVD_FILE,    /* a file call: text = its name and path; code: 0 or negative errno */
@@ -65,6 +65,8 @@ struct envd_event {
         const char *user, *text; /* user: "" = none */
         uint32_t pid;
         int code;
+        uint64_t call;
+        uint64_t lived_ms, cpu_us, max_rss_kib; /* ENVD_EXITED; 0 = not known */
 };
 
 /* What the owner knows of a sandbox's usage, for /metrics. */
@@ -78,8 +80,8 @@ struct envd_config {
         /* All may be NULL. None may call back into envd, but for envd_launched(). */
         /* How many requests are being served for the sandbox now; called on each change. */
         void (*on_activity)(struct envd_target *t, unsigned n_active, void *arg);
-        /* ENVD_EXEC: negative refuses the command (and is told as permission_denied). Otherwise the result is ignored.
-         */
+        /* ENVD_EXEC: negative refuses the command (and is told as permission_denied), 1 puts it off until
+         * envd_permitted(). Otherwise the result is ignored. */
         int (*on_event)(struct envd_target *t, const struct envd_event *ev, void *arg);
         /* The user needs a launcher (or another one): the owner asks the warden, and says how that went with
          * envd_launched(), now or later. */
@@ -118,6 +120,9 @@ void envd_serve_gone(struct envd *e, struct http_conn *c, const struct http_head
 
 /* There is a launcher for the user now (also if there was one already), or negative: there will be none. */
 void envd_launched(struct envd *e, struct envd_target *t, uint32_t uid, int result);
+
+/* A command that was put off may start, or not (negative). */
+void envd_permitted(struct envd *e, struct envd_target *t, uint64_t call, int result);
 
 /* The sandbox has ended, or t changes: cuts every connection that is about it, in the middle (the client sees that
  * something is missing), and forgets it. The owner must answer further requests with envd_serve_gone() from before

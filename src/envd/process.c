@@ -11,6 +11,7 @@
 
 #include <event2/buffer.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -92,6 +93,9 @@ void process_gone(struct envd_box *box, const struct command *c, const struct ap
         struct envd_event ev = event_of(ENVD_EXITED, c);
 
         ev.code = exit->signalled ? -(int) exit->code : (int) exit->code;
+        ev.lived_ms = c->began_ns ? (clock_mono_ns() - c->began_ns) / 1000000 : 0;
+        ev.cpu_us = exit->user_us + exit->system_us;
+        ev.max_rss_kib = exit->max_rss_kib;
         (void) envd_box_tell(box, &ev);
 }
 
@@ -187,13 +191,23 @@ static bool put_start(struct wr *w, uint32_t id, struct rpc *q, const struct mes
         return !w->bad;
 }
 
+static void not_permitted(struct rpc *q) {
+        rpc_fail(q, RPC_PERMISSION_DENIED, "the command may not be started");
+}
+
+/* False: not now (envd_permitted() will come), or the call was answered. */
 static bool may_start(struct rpc *q, const struct message_start *m) {
         struct envd_event ev = { .kind = ENVD_EXEC, .user = q->call.user->name, .text = m->cmd };
+        int r;
 
-        if (envd_box_tell(q->call.box, &ev) >= 0)
+        if (q->call.permitted)
                 return true;
-        rpc_fail(q, RPC_PERMISSION_DENIED, "the command may not be started");
-        return false;
+        ev.call = q->call.asked = ++q->call.envd->last_asked;
+        r = envd_box_tell(q->call.box, &ev);
+        q->call.permitted = r == 0;
+        if (r < 0)
+                not_permitted(q);
+        return r == 0;
 }
 
 static void send_start(struct rpc *q) {
@@ -209,7 +223,7 @@ static void send_start(struct rpc *q) {
                 rpc_fail(q, RPC_INVALID_ARGUMENT, "%s", err.msg);
                 return;
         }
-        if (!find_cwd(q, &m, cwd) || (q->call.relaunches == 0 && !may_start(q, &m)))
+        if (!find_cwd(q, &m, cwd) || !may_start(q, &m))
                 return;
         if (commands_get(q->call.box, &k, &err) < 0 || command_new(k, &c) < 0) {
                 rpc_fail(q, RPC_UNAVAILABLE, "the sandbox cannot be reached");
@@ -223,6 +237,7 @@ static void send_start(struct rpc *q) {
                 return;
         }
         c->user = q->call.user;
+        c->began_ns = clock_mono_ns();
         c->tty = m.pty;
         c->has_stdin = !m.no_stdin;
         (void) str_copy(c->tag, sizeof(c->tag), m.tag ? m.tag : "");
@@ -242,7 +257,9 @@ bool process_start(struct rpc *q, const struct json *request) {
 }
 
 void process_launched(struct rpc *q, int r) {
-        if (r < 0)
+        if (r == -EACCES)
+                not_permitted(q);
+        else if (r < 0)
                 rpc_fail(q, RPC_UNAVAILABLE, "user %s has no launcher", q->call.user->name);
         else
                 send_start(q);

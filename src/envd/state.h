@@ -34,6 +34,7 @@ struct envd {
         struct event *reaper;
         struct agent_list dead;
         size_t held; /* bytes of messages from clients in memory */
+        uint64_t last_asked;
 };
 
 struct envd_box {
@@ -70,6 +71,8 @@ struct call {
         const struct envd_user *user;
         bool wants_launcher;
         unsigned relaunches;
+        uint64_t asked; /* the owner was asked under this number whether a command may start; 0: it was not */
+        bool permitted;
 };
 
 /* --- envd.c --- */

@@ -73,6 +73,9 @@ static int status_judge(const struct reader *rd, pid_t pid, const struct evidenc
                                 (unsigned long long) s->seccomp_filters);
                 return drift(d, s->no_new_privs != 1 ? "no_new_privs" : "seccomp", text);
         }
+        /* A sandbox that goes on by itself has commands of root too: its own root, which is as powerless. */
+        if (rd->sb->command_pid <= 0 && s->uid[0] == sandbox_host_uid(rd->sb, 0))
+                uid = gid = sandbox_host_uid(rd->sb, 0);
         for (unsigned i = 0; i < 4; i++)
                 if (s->uid[i] != uid || s->gid[i] != gid) {
                         (void) snprintf(text, sizeof(text), "process %d has uid %llu, gid %llu", (int) pid,

@@ -61,11 +61,12 @@ static int reply_take(struct notary_client *c, uint64_t until_ns, struct ipc_msg
         return ipc_result(m, rd_u32(&head), err);
 }
 
-static int request_send(struct notary_client *c, struct wr *w, const int *fd, struct err *err) {
+/* n = 0: it did not fit. */
+static int request_send(struct notary_client *c, const uint8_t *p, size_t n, const int *fd, struct err *err) {
         uint64_t until = deadline(SEND_MS);
         int r = 0;
 
-        if (w->bad)
+        if (n == 0)
                 return err_set(err, -EMSGSIZE, ERR_LIMIT, "audit: the event is too large");
         /* The notary reads no further when too many replies are unread: take some. */
         while (r == 0 && c->waiting >= UNREAD) {
@@ -78,7 +79,7 @@ static int request_send(struct notary_client *c, struct wr *w, const int *fd, st
                 r = wait_for(c->fd, POLLOUT, until, err);
         if (r < 0)
                 return r;
-        r = ipc_send(c->fd, w->p, w->len, fd, fd ? 1 : 0);
+        r = ipc_send(c->fd, p, n, fd, fd ? 1 : 0);
         if (r < 0)
                 return err_set(err, r, ERR_PEER, "audit: the notary has gone: %s", strerror(-r));
         c->waiting++;
@@ -98,23 +99,43 @@ void notary_put(struct notary_batch *b, enum notary_entry entry, const struct au
                 audit_event_put(ev, &b->w);
 }
 
+const uint8_t *notary_message(struct notary_batch *b, const char *kind, uint32_t serial, size_t *ret_n) {
+        size_t before = IPC_HEAD + (kind ? 2 + strlen(kind) : 0);
+        struct wr w = wr_to(b->space + BEFORE - before, before);
+
+        ipc_begin(&w, kind ? NOTARY_STATEMENT : NOTARY_APPEND, serial);
+        if (kind)
+                wr_str(&w, kind);
+        *ret_n = w.bad || b->w.bad ? 0 : before + b->w.len; /* both stand one behind the other */
+        return w.p;
+}
+
+void notary_ask_dossier(struct wr *w, uint32_t serial, const char *tenant, const char *sandbox) {
+        ipc_begin(w, NOTARY_DOSSIER, serial);
+        wr_str(w, tenant);
+        wr_str(w, sandbox);
+}
+
+void notary_ask_read(struct wr *w, uint32_t serial, const char *tenant, uint64_t from, uint32_t n) {
+        ipc_begin(w, NOTARY_READ, serial);
+        wr_str(w, tenant);
+        wr_u64(w, from);
+        wr_u32(w, n);
+}
+
 int notary_send(struct notary_client *c, struct notary_batch *b, const char *kind, const char *text, size_t n,
                 struct err *err) {
-        size_t before = IPC_HEAD + (text ? 2 + strlen(kind) : 0);
-        struct wr w = wr_to(b->space + BEFORE - before, before);
         AUTO_FD int fd = -1;
+        const uint8_t *p;
+        size_t len;
 
         if (text) {
                 fd = ipc_blob_make(text, n, err);
                 if (fd < 0)
                         return fd;
         }
-        ipc_begin(&w, text ? NOTARY_STATEMENT : NOTARY_APPEND, ++c->serial);
-        if (text)
-                wr_str(&w, kind);
-        w.bad |= b->w.bad;
-        w.len = w.cap += b->w.len; /* both stand one behind the other */
-        return request_send(c, &w, text ? &fd : NULL, err);
+        p = notary_message(b, text ? kind : NULL, ++c->serial, &len);
+        return request_send(c, p, len, text ? &fd : NULL, err);
 }
 
 int notary_append(struct notary_client *c, const struct audit_event *ev, struct err *err) {
@@ -164,7 +185,7 @@ int notary_rotate(struct notary_client *c, unsigned deadline_ms, struct err *err
         int r;
 
         ipc_begin(&w, NOTARY_ROTATE, ++c->serial);
-        r = request_send(c, &w, NULL, err);
+        r = request_send(c, w.p, w.len, NULL, err);
         return r < 0 ? r : notary_wait(c, deadline_ms, err);
 }
 
@@ -179,10 +200,8 @@ int notary_dossier(struct notary_client *c, const char *tenant, const char *sand
 
         if (fd < 0 || !text)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "audit: out of memory");
-        ipc_begin(&w, NOTARY_DOSSIER, ++c->serial);
-        wr_str(&w, tenant);
-        wr_str(&w, sandbox);
-        r = request_send(c, &w, &fd, err);
+        notary_ask_dossier(&w, ++c->serial, tenant, sandbox);
+        r = request_send(c, w.p, w.bad ? 0 : w.len, &fd, err);
         if (r == 0)
                 r = reply_take(c, deadline(deadline_ms), &m, err);
         if (r < 0)

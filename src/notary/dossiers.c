@@ -7,22 +7,27 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "dossier/dossier.h"
+#include "ledger/ledger.h"
 
 enum { WAITING = 8 };
 
 struct request {
         struct dossier_reply reply;
-        char tenant[AUDIT_NAME], sandbox[ID_TEXT];
+        char tenant[AUDIT_NAME], sandbox[ID_TEXT]; /* "": records */
+        uint64_t from;
+        uint32_t left;
         int into;
 };
 
@@ -37,9 +42,52 @@ struct dossiers {
         pthread_cond_t wake;
 };
 
+struct page {
+        struct buf text;
+        uint32_t left;
+        uint64_t next; /* 0: that was all */
+};
+
+static int page_add(void *arg, const struct ledger_line *l) {
+        struct page *p = arg;
+
+        if (p->left == 0 || p->text.len > NOTARY_READ_BYTES) {
+                p->next = l->seq;
+                return 1;
+        }
+        buf_addf(&p->text, "%s", p->text.p[p->text.len - 1] == '[' ? "" : ",");
+        buf_add(&p->text, l->text, l->n);
+        p->left--;
+        return 0;
+}
+
+/* Records as they are written, and the newest head, as one JSON text. */
+static int page_make(const char *dir, const struct request *r, char **ret, struct err *err) {
+        struct page p = { .text = BUF_INIT(NOTARY_READ_BYTES + 2 * AUDIT_LINE_MAX), .left = r->left };
+        char note[AUDIT_HEAD_BYTES];
+        struct audit_head head;
+        int x = ledger_head(dir, r->tenant, note, &head, err);
+
+        buf_addf(&p.text, "{\"head\":\"");
+        for (const char *at = x < 0 ? "" : note; *at; at++) /* its lines have no quotes */
+                buf_add(&p.text, *at == '\n' ? "\\n" : at, *at == '\n' ? 2 : 1);
+        buf_addf(&p.text, "\",\"records\":[");
+        if (x == 0)
+                x = ledger_each(dir, r->tenant, r->from, page_add, &p, err);
+        else if (x == -ENOENT || x == -ENODATA)
+                x = 0; /* nothing was ever recorded of that tenant */
+        buf_addf(&p.text, "],\"next\":%" PRIu64 "}", p.next);
+        if (x >= 0 && p.text.bad)
+                x = err_set(err, -EFBIG, ERR_LIMIT, "audit: the records do not fit");
+        *ret = x < 0 ? NULL : TAKE_PTR(p.text.p);
+        buf_done(&p.text);
+        return x < 0 ? x : 0;
+}
+
 static void make(const char *dir, struct request *r) {
         AUTO_FREE char *text = NULL;
-        int e = dossier_make(dir, r->tenant, r->sandbox, &text, &r->reply.result);
+        int e = r->sandbox[0] ? dossier_make(dir, r->tenant, r->sandbox, &text, &r->reply.result)
+                              : page_make(dir, r, &text, &r->reply.result);
 
         if (e == 0) {
                 r->reply.result = (struct err){ 0 };
@@ -105,8 +153,7 @@ int dossiers_done_fd(const struct dossiers *d) {
         return d->done_fd;
 }
 
-int dossiers_ask(struct dossiers *d, const struct dossier_reply *to, const char *tenant, const char *sandbox, int into,
-                 struct err *err) {
+int dossiers_ask(struct dossiers *d, const struct dossier_ask *a, int into, struct err *err) {
         struct request *r = &d->ring[d->asked % WAITING];
         int e = 0;
 
@@ -120,9 +167,9 @@ int dossiers_ask(struct dossiers *d, const struct dossier_reply *to, const char 
         if (e != 0)
                 return err_set(err, -e, ERR_INTERNAL, "notary: thread: %s", strerror(e));
         d->started = true;
-        *r = (struct request){ .reply = *to, .into = into };
-        (void) str_copy(r->tenant, sizeof(r->tenant), tenant);
-        (void) str_copy(r->sandbox, sizeof(r->sandbox), sandbox);
+        *r = (struct request){ .reply = a->reply, .into = into, .from = a->from, .left = a->n };
+        (void) str_copy(r->tenant, sizeof(r->tenant), a->tenant);
+        (void) str_copy(r->sandbox, sizeof(r->sandbox), a->sandbox ? a->sandbox : "");
         (void) pthread_mutex_lock(&d->lock);
         d->asked++;
         (void) pthread_cond_signal(&d->wake);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -51,6 +52,14 @@ int isolate_user(uid_t uid, gid_t gid, gid_t readers, struct err *err) {
         if (r == 0 && uid != 0 && sys_setresuid(0) == 0)
                 r = -EPERM; /* it came back: then nothing was given up */
         return r < 0 ? err_set(err, r, ERR_INTERNAL, "isolation: user %u: %s", uid, strerror(-r)) : 0;
+}
+
+int isolate_with_parent(pid_t parent, struct err *err) {
+        int r = sys_prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+
+        if (r == 0 && getppid() != parent)
+                r = -ESRCH;
+        return r < 0 ? err_set(err, r, ERR_INTERNAL, "isolation: the parent %d: %s", (int) parent, strerror(-r)) : 0;
 }
 
 int isolate_fs(int log_fd, int socket_dir_fd, struct err *err) {

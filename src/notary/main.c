@@ -35,6 +35,7 @@ struct words {
         uid_t uid;
         gid_t gid;
         bool no_landlock;
+        pid_t parent; /* with which to end; 0: none */
 };
 
 static int help(void) {
@@ -49,6 +50,7 @@ static int help(void) {
                       "  --file-size SIZE         begin a new file beyond this size (default 64M)\n"
                       "  --file-age TIME          or beyond this age (default 1d)\n"
                       "  --node NAME              name of this machine in the records (default: its host name)\n"
+                      "  --with-parent PID        end when that process, the parent, has ended\n"
                       "  --without-landlock       for kernels that have none\n");
         return 0;
 }
@@ -129,6 +131,15 @@ static int keep_add(struct words *w, const char *text, struct err *err) {
         return r;
 }
 
+static int parent_take(const char *arg, struct words *w, struct err *err) {
+        uint64_t pid;
+
+        if (str_to_u64(arg, INT32_MAX, &pid) < 0 || pid == 0)
+                return err_set(err, -EINVAL, ERR_INVALID, "--with-parent '%.20s': is no process", arg);
+        w->parent = (pid_t) pid;
+        return 0;
+}
+
 static int take(int key, const char *arg, struct words *w, struct err *err) {
         switch (key) {
         case 'l':
@@ -154,6 +165,8 @@ static int take(int key, const char *arg, struct words *w, struct err *err) {
         case 'n':
                 w->s.log.node = arg;
                 return 0;
+        case 'p':
+                return parent_take(arg, w, err);
         case 'L':
                 w->no_landlock = true;
                 return 0;
@@ -164,10 +177,19 @@ static int take(int key, const char *arg, struct words *w, struct err *err) {
 
 static int words_read(int argc, char **argv, struct words *w, struct err *err) {
         static const struct option longs[] = {
-                { "log", 1, NULL, 'l' },     { "socket", 1, NULL, 's' },           { "user", 1, NULL, 'u' },
-                { "readers", 1, NULL, 'r' }, { "writer", 1, NULL, 'w' },           { "keep", 1, NULL, 'k' },
-                { "node", 1, NULL, 'n' },    { "file-size", 1, NULL, 'z' },        { "file-age", 1, NULL, 'a' },
-                { "help", 0, NULL, 'h' },    { "without-landlock", 0, NULL, 'L' }, { 0 },
+                { "log", 1, NULL, 'l' },
+                { "socket", 1, NULL, 's' },
+                { "user", 1, NULL, 'u' },
+                { "readers", 1, NULL, 'r' },
+                { "writer", 1, NULL, 'w' },
+                { "keep", 1, NULL, 'k' },
+                { "node", 1, NULL, 'n' },
+                { "file-size", 1, NULL, 'z' },
+                { "file-age", 1, NULL, 'a' },
+                { "help", 0, NULL, 'h' },
+                { "without-landlock", 0, NULL, 'L' },
+                { "with-parent", 1, NULL, 'p' },
+                { 0 },
         };
         int key, r = 0;
 
@@ -235,12 +257,14 @@ static int isolate(const struct words *w, int log_fd, int socket_dir_fd, struct 
 
         if (w->user || geteuid() == 0)
                 r = isolate_user(w->user ? w->uid : geteuid(), w->user ? w->gid : getegid(), w->s.log.readers, err);
+        if (r == 0 && w->parent)
+                r = isolate_with_parent(w->parent, err);
         if (r == 0 && !w->no_landlock)
                 r = isolate_fs(log_fd, socket_dir_fd, err);
         return r;
 }
 
-static int run(const struct words *w, struct err *err) {
+static int run(struct words *w, struct err *err) {
         AUTO_FD int log_fd = dir_make(w, w->s.log.dir, 0700, err), socket_dir_fd = -1, listen_fd = -1, stop_fd = -1;
         struct notary *n = NULL;
         int r = log_fd;
@@ -251,6 +275,10 @@ static int run(const struct words *w, struct err *err) {
                 r = stop_fd = signals_take(err);
         if (r >= 0)
                 r = isolate(w, log_fd, socket_dir_fd, err);
+        /* From here on the log is where we are: folders above it may be closed to the user that we are now. */
+        if (r >= 0 && fchdir(log_fd) < 0)
+                r = err_set(err, -errno, ERR_INTERNAL, "%.150s: %s", w->s.log.dir, strerror(errno));
+        w->s.log.dir = ".";
         if (r >= 0)
                 r = notary_new(&w->s, &n, err);
         if (r >= 0)

@@ -22,7 +22,8 @@ enum notary_type {
         NOTARY_APPEND = 1, /* entries -> u64 number of the last event */
         NOTARY_STATEMENT, /* kind, entries, descriptor -> the same; the document belongs to the first event's sandbox */
         NOTARY_ROTATE,    /* -> ; a new signing key */
-        NOTARY_DOSSIER,   /* tenant, sandbox -> descriptor with the signed dossier */
+        NOTARY_DOSSIER,   /* tenant, sandbox, descriptor to write it to -> */
+        NOTARY_READ,      /* tenant, u64 first number, u32 how many, descriptor -> */
         NOTARY_TYPES
 };
 
@@ -40,6 +41,8 @@ enum {
         NOTARY_IN_FLIGHT = 128, /* of one client */
         NOTARY_WRITERS = 32,
         NOTARY_KEEPS = 32,
+        NOTARY_READ_MAX = 1000,      /* records */
+        NOTARY_READ_BYTES = 4 << 20, /* more than that does not begin another one */
 };
 
 /* Chain of what concerns the notary itself. */
@@ -93,6 +96,12 @@ struct notary_batch {
 };
 void notary_begin(struct notary_batch *b);
 void notary_put(struct notary_batch *b, enum notary_entry entry, const struct audit_event *ev); /* NO_WILL: ev = NULL */
+/* The batch as a message, for those who send by themselves: its bytes, and how many (0: they do not fit). kind NULL: no
+ * document comes with it. */
+const uint8_t *notary_message(struct notary_batch *b, const char *kind, uint32_t serial, size_t *ret_n);
+/* The two requests that are answered into memory of the one who asks (memfd_create() with MFD_ALLOW_SEALING). */
+void notary_ask_dossier(struct wr *w, uint32_t serial, const char *tenant, const char *sandbox);
+void notary_ask_read(struct wr *w, uint32_t serial, const char *tenant, uint64_t from, uint32_t n);
 /* Sends without waiting for the reply. text: a document to keep (see ledger_statement()), or NULL. */
 int notary_send(struct notary_client *c, struct notary_batch *b, const char *kind, const char *text, size_t n,
                 struct err *err);

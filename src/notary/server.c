@@ -175,19 +175,13 @@ static int on_rotate(struct ipc_call *c, struct err *err) {
         return jobs_push(p, 1, c->serial);
 }
 
-static int on_dossier(struct ipc_call *c, struct err *err) {
+/* For the reading thread. */
+static int read_later(struct ipc_call *c, const struct dossier_ask *a, struct err *err) {
         struct peer *p = c->gate->owner;
-        const struct dossier_reply to = { .peer = p->id, .serial = c->serial };
-        char tenant[AUDIT_NAME], sandbox[ID_TEXT];
-        int r;
+        int r = refuse_tenant(p, a->tenant, err);
 
-        rd_str(&c->body, tenant, sizeof(tenant));
-        rd_str(&c->body, sandbox, sizeof(sandbox));
-        if (!rd_done(&c->body))
-                return err_set(err, -EBADMSG, ERR_PEER, "malformed dossier request");
-        r = refuse_tenant(p, tenant, err);
         if (r == 0)
-                r = dossiers_ask(p->n->dossiers, &to, tenant, sandbox, c->fds[0], err);
+                r = dossiers_ask(p->n->dossiers, a, c->fds[0], err);
         if (r < 0)
                 return r;
         c->fds[0] = -1; /* the thread's */
@@ -195,11 +189,38 @@ static int on_dossier(struct ipc_call *c, struct err *err) {
         return IPC_REPLY_LATER;
 }
 
+static int on_dossier(struct ipc_call *c, struct err *err) {
+        struct peer *p = c->gate->owner;
+        const struct dossier_reply to = { .peer = p->id, .serial = c->serial };
+        char tenant[AUDIT_NAME], sandbox[ID_TEXT];
+
+        rd_str(&c->body, tenant, sizeof(tenant));
+        rd_str(&c->body, sandbox, sizeof(sandbox));
+        if (!rd_done(&c->body))
+                return err_set(err, -EBADMSG, ERR_PEER, "malformed dossier request");
+        return read_later(c, &(struct dossier_ask){ .reply = to, .tenant = tenant, .sandbox = sandbox }, err);
+}
+
+static int on_read(struct ipc_call *c, struct err *err) {
+        struct peer *p = c->gate->owner;
+        struct dossier_ask a = { .reply = { .peer = p->id, .serial = c->serial } };
+        char tenant[AUDIT_NAME];
+
+        rd_str(&c->body, tenant, sizeof(tenant));
+        a.tenant = tenant;
+        a.from = rd_u64(&c->body);
+        a.n = rd_u32(&c->body);
+        if (!rd_done(&c->body) || a.n == 0 || a.n > NOTARY_READ_MAX)
+                return err_set(err, -EBADMSG, ERR_PEER, "malformed read request");
+        return read_later(c, &a, err);
+}
+
 static const struct ipc_op ops[NOTARY_TYPES] = {
         [NOTARY_APPEND] = { "append", on_append, BIT(0), IPC_MAX, 0, false },
         [NOTARY_STATEMENT] = { "statement", on_statement, BIT(0), IPC_MAX, 1, false },
         [NOTARY_ROTATE] = { "rotate", on_rotate, BIT(0), 0, 0, false },
         [NOTARY_DOSSIER] = { "dossier", on_dossier, BIT(0), 128, 1, false },
+        [NOTARY_READ] = { "read", on_read, BIT(0), 128, 1, false },
 };
 
 /* --- peers --- */

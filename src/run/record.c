@@ -119,27 +119,6 @@ void record_close(struct record *r) {
 
 /* --- what --- */
 
-/* What a program is for, by its name alone: an auditor's first question. */
-static const char *category_of(const char *program) {
-        static const struct {
-                const char *category, *names; /* each name with blanks around it */
-        } table[] = {
-                { "shell", " sh bash dash zsh fish busybox " },
-                { "interpreter", " python python2 python3 node ruby perl php lua java deno bun " },
-                { "compiler", " cc gcc g++ c++ clang clang++ rustc go javac make ninja cmake meson cargo ld " },
-                { "package", " pip pip3 npm npx yarn pnpm apt apt-get dpkg gem uv poetry " },
-                { "versions", " git hg svn " },
-                { "network", " curl wget ssh scp nc ncat telnet dig ping rsync ftp " },
-        };
-        char word[AUDIT_NAME + 4];
-
-        (void) snprintf(word, sizeof(word), " %s ", program);
-        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-                if (strstr(table[i].names, word))
-                        return table[i].category;
-        return str_has_prefix(program, "python") ? "interpreter" : "other";
-}
-
 void record_event(const struct record *r, enum audit_kind kind, struct audit_event *ret) {
         audit_event_init(ret, kind, r->tenant, r->sandbox);
         (void) str_copy(ret->policy, sizeof(ret->policy), r->policy);
@@ -187,16 +166,14 @@ static void groups_note(struct record *r, const struct sandbox *sb) {
 
 int record_begin(struct record *r, const struct run_options *o, const struct plan *plan, const struct sandbox *sb,
                  struct err *err) {
-        const char *slash = strrchr(o->argv[0], '/');
         struct notary_batch b;
         struct audit_event ev;
         int e;
 
         if (!r->on)
                 return 0;
-        (void) snprintf(r->program, sizeof(r->program), "%.63s", slash ? slash + 1 : o->argv[0]);
+        r->command = o->argv[0];
         (void) memcpy(r->sandbox, sb->id, sizeof(r->sandbox));
-        r->category = category_of(r->program);
         r->agent = sb->agent_pid;
         groups_note(r, sb);
         e = policy_canonical(plan->policy, &r->policy_text, err);
@@ -214,8 +191,7 @@ int record_begin(struct record *r, const struct run_options *o, const struct pla
         will_put(r, AUDIT_SANDBOX_ENDED, &b);
         record_event(r, AUDIT_EXEC_STARTED, &ev);
         (void) str_copy(ev.actor, sizeof(ev.actor), r->actor);
-        audit_object(&ev, r->program);
-        audit_text(&ev, "category", r->category);
+        audit_program(&ev, r->command);
         audit_text(&ev, "user", policy_user_name(plan->policy->user));
         notary_put(&b, NOTARY_EVENT, &ev);
         e = notary_send(&r->c, &b, NULL, NULL, 0, err);
@@ -285,43 +261,13 @@ void record_denial(struct record *r, const struct run_denial *d) {
         record_send(r, &ev);
 }
 
-static void text_take(struct audit_event *ev, const char *key, const struct json *from, const char *name) {
-        const char *s = json_get_str(from, name);
-
-        if (s && s[0])
-                audit_text(ev, key, s);
-}
-
 void record_network(struct record *r, const struct json *attempt) {
-        const char *kind = json_get_str(attempt, "kind"), *name = json_get_str(attempt, "name");
-        const char *address = json_get_str(attempt, "address"), *decision = json_get_str(attempt, "decision");
-        const char *id = json_get_str(attempt, "event"), *code = json_get_str(attempt, "code");
-        const char *rule = json_get_str(attempt, "rule");
-        enum audit_kind as = AUDIT_NET_CONTACT;
         struct audit_event ev;
-        static const char *const numbers[] = { "bytes_in", "bytes_out", "count" };
 
         if (!r->on)
                 return;
-        if (kind && str_eq(kind, "dns"))
-                as = AUDIT_NET_NAME;
-        else if (kind && str_eq(kind, "http"))
-                as = AUDIT_NET_REQUEST;
-        record_event(r, as, &ev);
-        ev.decision = decision && str_eq(decision, "allow") ? AUDIT_ALLOWED : AUDIT_DENIED;
-        if (id)
-                (void) str_copy(ev.id, sizeof(ev.id), id);
-        if (code)
-                (void) str_copy(ev.code, sizeof(ev.code), code);
-        (void) snprintf(ev.rule, sizeof(ev.rule), "%.63s", rule ? rule : "");
-        audit_object(&ev, name ? name : address ? address : "?");
-        ev.port = (uint16_t) json_get_int(attempt, "port", 0);
-        text_take(&ev, "protocol", attempt, "protocol");
-        text_take(&ev, "ip", attempt, "address");
-        text_take(&ev, "method", attempt, "method"); /* never the path: it may carry a secret */
-        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-                if (json_get(attempt, numbers[i]))
-                        audit_number(&ev, numbers[i], json_get_int(attempt, numbers[i], 0));
+        record_event(r, audit_attempt_kind(attempt), &ev);
+        audit_attempt(&ev, attempt);
         record_send(r, &ev);
 }
 
@@ -367,8 +313,7 @@ void record_end(struct record *r, const struct sandbox *sb, const struct run_res
         notary_begin(&b);
         if (started) {
                 record_event(r, AUDIT_EXEC_ENDED, &ev);
-                audit_object(&ev, r->program);
-                audit_text(&ev, "category", r->category);
+                audit_program(&ev, r->command);
                 audit_text(&ev, "reason", run_reason_name(res->reason));
                 audit_number(&ev, "exit_code", res->exit_code);
                 audit_number(&ev, "signal", res->signal);

@@ -22,8 +22,8 @@ struct record {
         pid_t notary; /* ours; 0: none */
         bool on;
         bool begun; /* the log knows of the sandbox */
-        char tenant[AUDIT_NAME], actor[AUDIT_NAME], program[AUDIT_NAME], policy[HASH_TEXT], sandbox[ID_TEXT];
-        const char *category;
+        char tenant[AUDIT_NAME], actor[AUDIT_NAME], policy[HASH_TEXT], sandbox[ID_TEXT];
+        const char *command; /* argv[0] */
         char *policy_text, *plan_text;
         char groups[RECORD_GROUPS][RECORD_PATH]; /* directories of the control group, to look whether they are gone */
         size_t n_groups;

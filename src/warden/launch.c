@@ -26,8 +26,7 @@ struct launching {
         uint32_t uid;
 };
 
-/* What a child of ours had to close, and needs. */
-static int reopen(struct err *err) {
+int launch_reopen(struct err *err) {
         warden.groups = NULL;
         warden.proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         warden.slots_fd = open(WARDEN_SLOTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -36,7 +35,7 @@ static int reopen(struct err *err) {
         return cgroup_host_find(&warden.groups, err);
 }
 
-static int plan_again(const struct box *b, const struct record *rec, struct plan *ret, struct err *err) {
+int launch_plan(const struct box *b, const struct record *rec, struct plan *ret, struct err *err) {
         static struct policy policy;
         struct plan_way_out way = network_way_out(NULL, NULL);
         int r = record_policy(rec, &policy, err);
@@ -46,7 +45,7 @@ static int plan_again(const struct box *b, const struct record *rec, struct plan
         return r < 0 ? r : maker_plan(&policy, b->hostname, &way, ret, err);
 }
 
-static int hold(const struct box *b, const struct plan *plan, const struct record *rec, struct sandbox *sb,
+int launch_hold(const struct box *b, const struct plan *plan, const struct record *rec, struct sandbox *sb,
                 struct err *err) {
         const struct policy_limits *l = &plan->policy->limits;
         char path[32];
@@ -56,6 +55,7 @@ static int hold(const struct box *b, const struct plan *plan, const struct recor
                                 .agent_pid = b->pid,
                                 .proc_fd = warden.proc_fd,
                                 .pair_fd = -1,
+                                .gate_fd = -1,
                                 .root_fd = -1,
                                 .listener_fd = -1,
                                 .time_offset_s = -(int64_t) rec->offset };
@@ -66,9 +66,6 @@ static int hold(const struct box *b, const struct plan *plan, const struct recor
                 return err_set(err, -ESRCH, ERR_NOT_FOUND, "sandbox %s has ended", b->id);
         (void) snprintf(path, sizeof(path), "%d/root", (int) b->pid);
         sb->root_fd = openat(warden.proc_fd, path, O_PATH | O_CLOEXEC);
-        sb->gate_fd = r = maker_connect_gate(b->id, err);
-        if (r < 0)
-                return r;
         sb->cgroup_limits =
                 (struct cgroup_limits){ .memory_bytes = l->memory_bytes, .cpu_milli = l->cpu_milli, .pids = l->pids };
         r = box_groups(b, &sb->cgroup, err);
@@ -76,18 +73,27 @@ static int hold(const struct box *b, const struct plan *plan, const struct recor
         return r == 0 && plan->net ? sandbox_net_attach(sb, err) : r;
 }
 
+void launch_let_go(struct sandbox *sb) {
+        own_closep(&sb->root_fd);
+        own_closep(&sb->agent_pidfd);
+        if (sb->has_cgroup)
+                cgroup_close(&sb->cgroup);
+}
+
 static int launch(const struct launching *a, struct sandbox *sb, struct err *err) {
         static struct plan plan;
         static struct evidence ev;
         CLEANUP(record_done) struct record rec = { 0 };
-        int r = reopen(err);
+        int r = launch_reopen(err);
 
         if (r == 0)
                 r = record_of(a->b, &rec, err);
         if (r == 0)
-                r = plan_again(a->b, &rec, &plan, err);
+                r = launch_plan(a->b, &rec, &plan, err);
         if (r == 0)
-                r = hold(a->b, &plan, &rec, sb, err);
+                r = launch_hold(a->b, &plan, &rec, sb, err);
+        if (r == 0)
+                sb->gate_fd = r = maker_connect_gate(a->b->id, err);
         if (r < 0)
                 return r;
         plan.uid = plan.gid = a->uid; /* all else is as it was made */
@@ -127,7 +133,7 @@ static void freeze_run(const void *arg) {
         const struct box *b = arg;
         struct cgroup c;
         struct err e = { 0 };
-        int r = reopen(&e);
+        int r = launch_reopen(&e);
 
         if (r == 0)
                 r = box_groups(b, &c, &e);

@@ -67,7 +67,7 @@ int loop_open(struct err *err) {
 
 void loop_turn(void) {
         static int wait_ms; /* the first turn waits for nothing */
-        int pool_ms, net_ms;
+        int pool_ms, net_ms, check_ms;
 
         n_events = epoll_wait(warden.epoll_fd, events, EVENTS, wait_ms);
         for (int i = 0; i < n_events; i++) {
@@ -81,9 +81,12 @@ void loop_turn(void) {
         wait_ms = box_retry();
         pool_ms = pool_fill();
         net_ms = network_turn();
+        check_ms = check_due();
         maker_next();
         if (wait_ms < 0 || (pool_ms >= 0 && pool_ms < wait_ms))
                 wait_ms = pool_ms;
         if (wait_ms < 0 || (net_ms >= 0 && net_ms < wait_ms))
                 wait_ms = net_ms;
+        if (wait_ms < 0 || (check_ms >= 0 && check_ms < wait_ms))
+                wait_ms = check_ms;
 }

@@ -278,6 +278,25 @@ static int on_evidence(struct ipc_call *call, struct err *err) {
         return r < 0 ? r : 0;
 }
 
+static int on_statement(struct ipc_call *call, struct err *err) {
+        const struct box *b = box_of(call, BIT(WP_RUNNING) | BIT(WP_FROZEN), err);
+
+        if (!b)
+                return err->code;
+        call->reply_fd = check_statement(b, err);
+        return call->reply_fd < 0 ? call->reply_fd : 0;
+}
+
+static int on_check(struct ipc_call *call, struct err *err) {
+        struct box *b = box_of(call, BIT(WP_RUNNING) | BIT(WP_FROZEN), err);
+        int r;
+
+        if (!b)
+                return err->code;
+        r = check_start(b, asker_of(call), err);
+        return r < 0 ? r : IPC_REPLY_LATER;
+}
+
 static int on_subscribe(struct ipc_call *call, struct err *err) {
         struct client *c = call->gate->owner;
 
@@ -409,4 +428,6 @@ const struct ipc_op request_ops[WP_TYPES] = {
         [WP_POOL_NET] = { "pool", on_pool_net, ANY_STATE, 4, 2, false },
         [WP_NETWORK] = { "network", on_network, ANY_STATE, 40, 2, false },
         [WP_RECORDS] = { "records", on_records, ANY_STATE, 0, 0, false },
+        [WP_STATEMENT] = { "statement", on_statement, ANY_STATE, 32, 0, false },
+        [WP_CHECK] = { "check", on_check, ANY_STATE, 32, 0, false },
 };

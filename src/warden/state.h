@@ -94,6 +94,8 @@ struct box {
         struct netbox *net;  /* network.h; NULL: without a network */
         unsigned denials_left, suppressed;
         uint64_t denial_ns;
+        uint64_t checked_ns; /* when it was compared with its plan */
+        char drift[WP_TEXT]; /* the control that was warned of; "": none */
 };
 
 /* A sandbox to be made. */
@@ -285,6 +287,22 @@ int pool_claim(const struct wp_create *c, const struct order *o, uid_t uid, stru
 /* --- launch.c --- */
 int launch_start(struct box *b, uint32_t uid, struct asker asker, struct err *err);
 int launch_freeze(struct box *b, struct asker asker, struct err *err);
+
+/* In a child: what it had to close, and needs; the plan of a sandbox, compiled anew from its record; what is needed to
+ * read it back, until launch_let_go(). */
+struct sandbox;
+int launch_reopen(struct err *err);
+int launch_plan(const struct box *b, const struct record *rec, struct plan *ret, struct err *err);
+int launch_hold(const struct box *b, const struct plan *plan, const struct record *rec, struct sandbox *sb,
+                struct err *err);
+void launch_let_go(struct sandbox *sb);
+
+/* --- check.c: is a sandbox still as planned? --- */
+/* Milliseconds until it wants to be called again, or -1. */
+int check_due(void);
+int check_start(struct box *b, struct asker asker, struct err *err);
+/* Evidence, plan and policy in sealed memory. Returns the descriptor. */
+int check_statement(const struct box *b, struct err *err);
 
 /* --- recover.c --- */
 /* Finds what a warden before us left: adopts what lives, ends the rest. */

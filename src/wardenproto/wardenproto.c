@@ -207,6 +207,10 @@ void wp_put_event(struct wr *w, const struct wp_event *e) {
         wr_str(w, e->tenant);
         if (e->kind == WP_ENDED) {
                 put_end(w, &e->end);
+        } else if (e->kind == WP_DRIFTED) {
+                wr_str(w, e->text);
+                wr_str(w, e->found);
+                wr_u8(w, e->action);
         } else {
                 wr_str(w, e->text);
                 wr_u32(w, e->suppressed);
@@ -221,11 +225,31 @@ int wp_get_event(struct rd *r, struct wp_event *ret) {
         rd_str(r, ret->tenant, sizeof(ret->tenant));
         if (ret->kind == WP_ENDED) {
                 ok = get_end(r, &ret->end);
+        } else if (ret->kind == WP_DRIFTED) {
+                rd_str(r, ret->text, sizeof(ret->text));
+                rd_str(r, ret->found, sizeof(ret->found));
+                ret->action = rd_u8(r);
+                ok = ret->action < WP_ACTIONS && is_plain(ret->found);
         } else {
                 rd_str(r, ret->text, sizeof(ret->text));
                 ret->suppressed = rd_u32(r);
         }
         return done(r, ok && ret->kind < WP_KINDS && is_id(ret->id) && is_name(ret->tenant) && is_plain(ret->text));
+}
+
+void wp_put_check(struct wr *w, const struct wp_check *c) {
+        wr_u8(w, c->drift);
+        wr_str(w, c->control);
+        wr_str(w, c->found);
+}
+
+int wp_get_check(struct rd *r, struct wp_check *ret) {
+        uint8_t drift = rd_u8(r);
+
+        *ret = (struct wp_check){ .drift = drift == 1 };
+        rd_str(r, ret->control, sizeof(ret->control));
+        rd_str(r, ret->found, sizeof(ret->found));
+        return done(r, drift < 2 && is_plain(ret->control) && is_plain(ret->found));
 }
 
 void wp_put_status(struct wr *w, const struct wp_status *s) {

@@ -22,6 +22,7 @@ enum {
         WP_HOSTNAME = 64,
         WP_PATH = 108,
         WP_TEXT = 96,
+        WP_FOUND = 200,
         WP_POLICY_BYTES = 262144, /* blob: canonical JSON */
         WP_ENV_BYTES = 60 * 1024, /* blob: NAME=value, each with its NUL */
         WP_LISTED = 24,           /* in one reply */
@@ -48,13 +49,16 @@ enum wp_type {
         WP_POOL_NET = 13,   /* u32 how many; descriptors: policy, ceiling. Reply: empty */
         WP_NETWORK = 14,    /* wp_network; descriptors: policy, ceiling. Reply: hash of the policy that is in force */
         WP_RECORDS = 15,    /* empty. Reply, when there are some: attempts of sandboxes */
+        WP_STATEMENT = 20, /* id. Reply: empty, with sealed memory: evidence, plan and policy as one JSON object */
+        WP_CHECK = 21,     /* id. Reply: wp_check, when it was read and compared with its plan */
         WP_TYPES
 };
 
 enum wp_from { WP_ANY, WP_POOL_ONLY, WP_COLD_ONLY, WP_FROMS };
 enum wp_state { WP_MAKING, WP_POOLED, WP_RUNNING, WP_FROZEN, WP_ENDING, WP_STATES };
 enum wp_reason { WP_KILLED, WP_OOM, WP_LOST, WP_REASONS }; /* by request; its memory; nobody knows */
-enum wp_kind { WP_ENDED, WP_DENIED, WP_KINDS };
+enum wp_kind { WP_ENDED, WP_DENIED, WP_DRIFTED, WP_KINDS };
+enum wp_action { WP_WARNS, WP_FREEZES, WP_KILLS, WP_ACTIONS }; /* what was done about a drift */
 
 struct wp_create {
         char id[ID_TEXT], tenant[WP_TENANT];
@@ -97,9 +101,16 @@ struct wp_end {
 struct wp_event {
         uint8_t kind;
         char id[ID_TEXT], tenant[WP_TENANT];
-        struct wp_end end;   /* WP_ENDED */
-        char text[WP_TEXT];  /* WP_DENIED: the refused call */
-        uint32_t suppressed; /* WP_DENIED: not told any more: the sandbox asked too often */
+        struct wp_end end;    /* WP_ENDED */
+        char text[WP_TEXT];   /* WP_DENIED: the refused call. WP_DRIFTED: the control */
+        uint32_t suppressed;  /* WP_DENIED: not told any more: the sandbox asked too often */
+        char found[WP_FOUND]; /* WP_DRIFTED */
+        uint8_t action;       /* WP_DRIFTED: enum wp_action */
+};
+
+struct wp_check {
+        bool drift;
+        char control[WP_TEXT], found[WP_FOUND]; /* then */
 };
 
 /* Rules of a living sandbox are replaced. */
@@ -123,6 +134,7 @@ void wp_put_list(struct wr *w, const struct wp_list *l);
 void wp_put_launch(struct wr *w, const char *id, uint32_t uid);
 void wp_put_end(struct wr *w, const struct wp_end *e);
 void wp_put_event(struct wr *w, const struct wp_event *e);
+void wp_put_check(struct wr *w, const struct wp_check *c);
 void wp_put_status(struct wr *w, const struct wp_status *s);
 void wp_put_network(struct wr *w, const struct wp_network *n);
 void wp_put_hash(struct wr *w, const char hash[HASH_TEXT]);
@@ -140,6 +152,7 @@ int wp_get_list(struct rd *r, struct wp_list *ret);
 int wp_get_launch(struct rd *r, char id[ID_TEXT], uint32_t *ret_uid);
 int wp_get_end(struct rd *r, struct wp_end *ret);
 int wp_get_event(struct rd *r, struct wp_event *ret);
+int wp_get_check(struct rd *r, struct wp_check *ret);
 int wp_get_status(struct rd *r, struct wp_status *ret);
 int wp_get_network(struct rd *r, struct wp_network *ret);
 int wp_get_hash(struct rd *r, char hash[HASH_TEXT]);

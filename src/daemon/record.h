@@ -1,0 +1,44 @@
+/*
+ * record.h - what of this server goes into the audit log, and in which words. docs/audit.md has the table.
+ *
+ * A request that changes something, or looks at what only few may see, is recorded before it is served, and not served
+ * while the log cannot be written. Ending a sandbox is the exception: what is killed can do no more harm.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct audit_event;
+struct box;
+struct daemon;
+struct envd_event;
+struct err;
+struct json;
+struct request;
+struct store_sandbox;
+struct wp_event;
+
+/* Serves an authorised request by its route, now or when it is recorded. */
+void record_request(struct request *q);
+/* It was refused: code as the client was told. */
+void record_refused(struct request *q, const char *code);
+
+/* A sandbox is about to be made. */
+void record_create(struct audit_event *ev, const struct store_sandbox *row, const char *key);
+/* It runs: keeps what was read back, beside the log. */
+void record_running(struct daemon *d, const struct store_sandbox *row);
+/* It has ended. cleaned: the warden saw it go, and everything of it. */
+void record_ended(struct daemon *d, const char *tenant, const char *sandbox, const struct json *data, int cleaned);
+
+/* A command is about to start. 0: it may; 1: envd_permitted() will say; negative: it may not. */
+int record_command(struct box *b, const struct envd_event *ev);
+void record_command_ended(struct box *b, const struct envd_event *ev);
+
+/* An attempt of a sandbox to reach something, as egress tells it. */
+void record_attempt(struct daemon *d, const char *sandbox, const char *json);
+
+/* What was found in a sandbox that is no longer as planned, and what was done about it. */
+void record_drift(struct box *b, const struct wp_event *e);
+
+/* Called for every event of the store (events.h); those that the functions above tell are left out. */
+void record_event(struct daemon *d, const char *tenant, const char *sandbox, const char *kind, const struct json *data);

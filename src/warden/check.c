@@ -1,0 +1,267 @@
+/*
+ * check.c - sandboxes that run are compared with their plans: on a schedule, a few at a time, and when somebody asks.
+ *
+ * Theory of operation. Every CHECK_TICK_MS one child process, never two, reads those sandboxes again whose last reading
+ * is oldest, at most CHECK_BATCH, and none more often than CHECK_EVERY_MS. So the cost has a ceiling, and with many
+ * sandboxes the schedule becomes slower instead of dearer. A difference must be seen twice: a process between fork and
+ * exec looks odd for a moment. The child itself freezes what is to be frozen, because that must not wait for anybody;
+ * what it found it reports, and the loop remembers it, ends what is to be ended, and tells the daemon.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/own.h"
+#include "base/rd.h"
+#include "base/str.h"
+#include "base/wr.h"
+#include "evidence/evidence.h"
+#include "json/json.h"
+#include "sandbox/sandbox.h"
+#include "state.h"
+
+enum { CHECK_TICK_MS = 200, CHECK_EVERY_MS = 1000, CHECK_BATCH = 12, CHECK_CONFIRM_MS = 60 };
+
+static struct {
+        uint64_t next_ns;
+        bool busy;
+} schedule;
+
+/* What the child is to look at. */
+struct looking {
+        struct box *boxes[CHECK_BATCH];
+        size_t n;
+        bool asked; /* by somebody: a sandbox that cannot be read is a failure then */
+};
+
+/* --- in the child --- */
+
+static int namespaces(const struct record *rec, struct evidence *first, struct err *err) {
+        static const char *const names[EVIDENCE_NS] = { "user", "pid", "mnt", "net", "ipc", "uts", "cgroup", "time" };
+        CLEANUP(json_freep) struct json *doc = NULL;
+        const struct json *all;
+        int r = rec->evidence ? json_parse("evidence", rec->evidence, strlen(rec->evidence), &doc, err)
+                              : err_set(err, -ESTALE, ERR_INTERNAL, "sandbox %s: it has no evidence", rec->id);
+
+        all = r < 0 ? NULL : json_get(doc, "namespaces");
+        for (size_t i = 0; r == 0 && i < EVIDENCE_NS; i++) {
+                const char *text = json_get_str(json_get(all, names[i]), "sandbox");
+
+                r = text ? str_copy(first->ns[i], sizeof(first->ns[0]), text) : -EBADMSG;
+                if (r < 0)
+                        (void) err_set(err, r, ERR_INTERNAL, "sandbox %s: its evidence has no namespace %s", rec->id,
+                                       names[i]);
+        }
+        return r;
+}
+
+/* 0, or 1 and *ret; negative: it cannot be said. */
+static int look(const struct box *b, struct evidence_drift *ret, uint8_t *ret_action, struct err *err) {
+        static struct evidence first;
+        static struct plan plan;
+        static struct sandbox sb;
+        CLEANUP(record_done) struct record rec = { 0 };
+        int r = record_of(b, &rec, err);
+
+        if (r == 0)
+                r = launch_plan(b, &rec, &plan, err);
+        if (r == 0)
+                r = namespaces(&rec, &first, err);
+        if (r == 0)
+                r = launch_hold(b, &plan, &rec, &sb, err);
+        if (r < 0)
+                return r;
+        r = evidence_again(&plan, &sb, &first, ret);
+        if (r == 1) {
+                (void) poll(NULL, 0, CHECK_CONFIRM_MS);
+                r = evidence_again(&plan, &sb, &first, ret);
+        }
+        *ret_action = (uint8_t) plan.policy->monitor.on_drift;
+        if (r == 1 && plan.policy->monitor.on_drift == POLICY_FREEZE && cgroup_freeze(&sb.cgroup, true, err) < 0)
+                *ret_action = WP_KILLS; /* it cannot be frozen */
+        if (plan.net)
+                sandbox_net_close(&sb);
+        launch_let_go(&sb);
+        return r < 0 ? err_set(err, r, ERR_NOT_FOUND, "sandbox %s has ended", b->id) : r;
+}
+
+/* u8 1, then for each that differs: u32 slot, u8 action, str control, str found. */
+static void look_run(const void *arg) {
+        const struct looking *l = arg;
+        uint8_t space[IPC_MAX];
+        struct wr w = wr_to(space, sizeof(space));
+        struct err e = { 0 };
+
+        if (launch_reopen(&e) < 0)
+                job_failed(&e);
+        wr_u8(&w, 1);
+        for (size_t i = 0; i < l->n; i++) {
+                struct evidence_drift d;
+                uint8_t action = 0;
+                int r = look(l->boxes[i], &d, &action, &e);
+
+                if (r < 0 && l->asked)
+                        job_failed(&e);
+                if (r != 1)
+                        continue; /* one that has ended meanwhile is no news */
+                wr_u32(&w, l->boxes[i]->slot);
+                wr_u8(&w, action);
+                wr_str(&w, d.control);
+                wr_str(&w, d.found);
+        }
+        _exit(job_report(&w, NULL, 0) < 0);
+}
+
+/* --- in the loop --- */
+
+static void plain(char *s) {
+        for (; *s; s++)
+                if ((unsigned char) *s < 0x20 || (unsigned char) *s > 0x7e)
+                        *s = '?';
+}
+
+static void found(struct box *b, uint8_t action, struct wp_check *c) {
+        struct wp_event e = { .kind = WP_DRIFTED, .action = action };
+
+        plain(c->control);
+        plain(c->found);
+        if (action == WP_FREEZES && b->state == WP_RUNNING)
+                b->state = WP_FROZEN;
+        if (str_eq(b->drift, c->control))
+                return; /* told before, and only warned of */
+        (void) str_copy(b->drift, sizeof(b->drift), c->control);
+        warden_log("sandbox %s: %s: %s", b->id, c->control, c->found);
+        (void) str_copy(e.id, sizeof(e.id), b->id);
+        (void) str_copy(e.tenant, sizeof(e.tenant), b->tenant);
+        (void) str_copy(e.text, sizeof(e.text), c->control);
+        (void) str_copy(e.found, sizeof(e.found), c->found);
+        if (!b->shape)
+                client_tell(&e);
+        if (action == WP_KILLS || b->shape) /* one of a pool is nobody's yet */
+                box_kill(b, (struct asker){ 0 });
+}
+
+/* Takes one report. 1: *ret is the last drift in it. */
+static int take(struct job *j, struct ipc_msg *m, struct wp_check *ret, struct err *err) {
+        struct rd body;
+        int r = job_result(m, &body, err), any = 0;
+
+        while (r == 0 && body.left > 0) {
+                uint32_t slot = rd_u32(&body);
+                uint8_t action = rd_u8(&body);
+                struct box *b;
+
+                rd_str(&body, ret->control, sizeof(ret->control));
+                rd_str(&body, ret->found, sizeof(ret->found));
+                if (body.bad || action >= WP_ACTIONS)
+                        return err_set(err, -EBADMSG, ERR_INTERNAL, "a child process spoke nonsense");
+                TAILQ_FOREACH(b, &warden.boxes, link) {
+                        if (b->slot == slot && b->end.fd >= 0 && (!j->asker.client || j->box == b))
+                                break;
+                }
+                if (b)
+                        found(b, action, ret);
+                any = 1;
+        }
+        return r < 0 ? r : any;
+}
+
+static void on_looked(struct job *j, struct ipc_msg *m) {
+        struct wp_check c;
+        struct err e = { 0 };
+
+        schedule.busy = false;
+        if (take(j, m, &c, &e) < 0)
+                warden_log("a check of sandboxes: %s", e.msg);
+}
+
+static void on_checked(struct job *j, struct ipc_msg *m) {
+        uint8_t space[IPC_MAX];
+        struct wr w = wr_to(space, sizeof(space));
+        struct wp_check c = { 0 };
+        struct err e = { 0 };
+        int r = take(j, m, &c, &e);
+
+        c.drift = r == 1;
+        wp_put_check(&w, &c);
+        client_reply(j->asker, r < 0 ? NULL : &w, r < 0 ? &e : NULL);
+}
+
+int check_start(struct box *b, struct asker asker, struct err *err) {
+        const struct looking l = { .boxes = { b }, .n = 1, .asked = true };
+        struct job *j = warden.n_jobs < WARDEN_JOBS ? job_start(look_run, &l, false, err) : NULL;
+
+        if (!j)
+                return err->code < 0 ? err->code : err_set(err, -EAGAIN, ERR_BUSY, "too many things at once");
+        j->done = on_checked;
+        j->box = b;
+        j->asker = asker;
+        return 0;
+}
+
+/* The one that was looked at longest ago, if that was long enough ago. */
+static struct box *oldest(uint64_t now) {
+        struct box *b, *best = NULL;
+
+        TAILQ_FOREACH(b, &warden.boxes, link) {
+                if (b->state != WP_RUNNING || b->end.fd < 0 || now - b->checked_ns < CHECK_EVERY_MS * 1000000ull)
+                        continue;
+                if (!best || b->checked_ns < best->checked_ns)
+                        best = b;
+        }
+        return best;
+}
+
+int check_due(void) {
+        uint64_t now = clock_mono_ns();
+        struct looking l = { 0 };
+        struct err e = { 0 };
+        struct job *j;
+        struct box *b;
+
+        if (warden.n_boxes == 0)
+                return -1;
+        if (now < schedule.next_ns)
+                return (int) ((schedule.next_ns - now) / 1000000 + 1);
+        schedule.next_ns = now + CHECK_TICK_MS * 1000000ull;
+        while (!schedule.busy && warden.n_jobs < WARDEN_JOBS / 2 && l.n < CHECK_BATCH && (b = oldest(now))) {
+                b->checked_ns = now;
+                l.boxes[l.n++] = b;
+        }
+        if (l.n == 0)
+                return CHECK_TICK_MS;
+        j = job_start(look_run, &l, false, &e);
+        if (j) {
+                j->done = on_looked;
+                schedule.busy = true;
+        } else {
+                warden_log("a check of sandboxes: %s", e.msg);
+        }
+        return CHECK_TICK_MS;
+}
+
+int check_statement(const struct box *b, struct err *err) {
+        static struct plan plan;
+        CLEANUP(record_done) struct record rec = { 0 };
+        CLEANUP(json_freep) struct json *doc = NULL;
+        CLEANUP(buf_done) struct buf all = BUF_INIT(IPC_BLOB_MAX);
+        AUTO_FREE char *text = NULL;
+        int r = record_of(b, &rec, err);
+
+        if (r == 0 && (!rec.evidence || !rec.policy))
+                r = err_set(err, -ENOENT, ERR_INTERNAL, "sandbox %s: its record has no evidence", b->id);
+        if (r == 0)
+                r = launch_plan(b, &rec, &plan, err);
+        if (r == 0)
+                r = plan_json(&plan, &doc, err);
+        if (r == 0)
+                r = json_text(doc, false, &text, err);
+        if (r < 0)
+                return r;
+        buf_addf(&all, "{\"evidence\":%s,\"plan\":%s,\"policy\":%s}", rec.evidence, text, rec.policy);
+        return ipc_blob_make(buf_str(&all), all.len, err);
+}

@@ -1,0 +1,83 @@
+"""A server whose notary dies, one without an audit log, and one that ends what is no longer as planned."""
+import contextlib
+import os
+import signal
+
+import pytest
+import server as server_module
+from audit_log import assert_whole, fields, find
+from harness import until
+from server_audit import Box, agent_of, lift_memory, log_of, of, tenant_of
+
+
+def refused_all(server, operator, box):
+    assert until(lambda: "the notary has gone away" in server.text())
+    assert operator.post("/v2/sandboxes", {"templateID": "base"}).status == 503
+    refused = box.start("/bin/true")
+    assert refused[-1]["error"]["code"] == "permission_denied", refused
+    reply = operator.post("/gabion/v1/keys", {"name": "x"})
+    assert reply.status == 503 and reply.code == "audit"
+    assert operator.post(f"/sandboxes/{box.id}/timeout", {"timeout": 50}).status == 503
+    assert operator.get("/v2/sandboxes").status == 200
+
+
+def test_without_the_notary_nothing_new_happens(place):
+    with server_module.Server(place) as server:
+        operator = server.client()
+        box = Box(operator)
+        assert box.run("true") == 0
+        notary = server.pid_of("gabion-notary")
+        supervisor = server.process.pid
+        os.kill(supervisor, signal.SIGSTOP)  # it would start another one
+        try:
+            os.kill(notary, signal.SIGKILL)
+            refused_all(server, operator, box)
+            box.kill()  # never waits for a record
+        finally:
+            os.kill(supervisor, signal.SIGCONT)
+        tenant, log = tenant_of(server, operator), log_of(server)
+        assert until(lambda: operator.post("/gabion/v1/keys", {"name": "x"}).status == 201, 10)
+        # what happened meanwhile is recorded when there is a notary again
+        assert until(lambda: "sandbox.removed" in of(log, tenant, box.id))
+        assert_whole(log)
+
+
+def test_no_acknowledged_record_is_lost_when_the_notary_is_killed(place):
+    """A short version; tools/soak has the long one."""
+    with server_module.Server(place) as server:
+        operator = server.client()
+        made = []
+        for _ in range(6):
+            with contextlib.suppress(AssertionError):
+                made.append(Box(operator).id)
+            with contextlib.suppress(AssertionError, ProcessLookupError):
+                os.kill(server.pid_of("gabion-notary"), signal.SIGKILL)
+            until(lambda: operator.post("/gabion/v1/keys", {"name": "x"}).status == 201, 10)
+        tenant = tenant_of(server, operator)
+        text = "".join(f.read_text() for f in (log_of(server) / tenant).glob("*.log"))
+        assert made and not [b for b in made if b not in text]
+        assert_whole(log_of(server))
+
+
+def test_off_means_off(place):
+    with server_module.Server(place, "--audit", "off") as server:
+        operator = server.client()
+        box = Box(operator)
+        assert box.run("true") == 0
+        assert not (server.data / "audit").exists()
+        reply = operator.get("/gabion/v1/audit")
+        assert reply.status == 404 and "no audit log" in reply.message
+        with pytest.raises(AssertionError):
+            server.pid_of("gabion-notary")
+
+
+def test_drift_may_end_the_sandbox(place):
+    policy = place / "policy.yaml"
+    policy.write_text("version: 1\nmonitor: { on_drift: kill }\n")
+    with server_module.Server(place, "--policy", str(policy)) as server:
+        operator = server.client()
+        box = Box(operator)
+        lift_memory(agent_of(server, operator, box))
+        log, tenant = log_of(server), tenant_of(server, operator)
+        assert until(lambda: "sandbox.removed" in of(log, tenant, box.id), 5)
+        assert fields(find(log, "drift", tenant)[0])["action"] == "kill"
