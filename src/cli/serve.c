@@ -64,6 +64,8 @@ static const struct option options[] = {
         { "listen", required_argument, NULL, 'd' },
         { "data", required_argument, NULL, 'd' },
         { "key-file", required_argument, NULL, 'd' },
+        { "certificate", required_argument, NULL, 'd' },
+        { "certificate-key", required_argument, NULL, 'd' },
         { "user", required_argument, NULL, 'u' },
         { "domain", required_argument, NULL, 'd' },
         { "policy", required_argument, NULL, 'd' },
@@ -87,7 +89,9 @@ static int help(void) {
         (void) printf(
                 "Usage: gabion serve [OPTIONS]\n\n"
                 "Makes this machine a sandbox service that speaks the E2B protocol. Needs root.\n\n"
-                "      --listen ADDRESS:PORT  where clients come, or unix:PATH; repeatable (default 127.0.0.1:3000)\n"
+                "      --listen [tls:]ADDRESS:PORT  where clients come, or unix:PATH; repeatable (default 127.0.0.1:3000)\n"
+                "      --certificate FILE     of tls: listeners, with its chain (PEM)\n"
+                "      --certificate-key FILE its key (PEM)\n"
                 "      --data DIR             store and keys (default /var/lib/gabion)\n"
                 "      --key-file FILE        first start: write the API key there instead of showing it\n"
                 "      --user NAME|UID        whom the API runs as (default: gabion, else 65533)\n"

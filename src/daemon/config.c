@@ -17,6 +17,10 @@
 #include "policy/net.h"
 #include "policy/net_flags.h"
 
+bool config_is_tls(const char *listen) {
+        return str_has_prefix(listen, CONFIG_TLS);
+}
+
 static const char *const levels[] = { "error", "warning", "info", NULL };
 
 void config_default(struct config *c) {
@@ -133,6 +137,10 @@ int config_set(struct config *c, const char *name, const char *value, struct err
                 return set_audit(c, value, err);
         if (str_eq(name, "key-file"))
                 return set_text(c->key_file, sizeof(c->key_file), name, value, err);
+        if (str_eq(name, "certificate"))
+                return set_path(c->certificate, name, value, err);
+        if (str_eq(name, "certificate-key"))
+                return set_path(c->certificate_key, name, value, err);
         if (str_eq(name, "user"))
                 return set_text(c->user, sizeof(c->user), name, value, err);
         if (str_eq(name, "domain"))
@@ -270,6 +278,8 @@ static int decode_document(const struct field_ctx *ctx, const struct json *doc, 
                 { .key = "data", .type = FIELD_TEXT, .decode = decode_setting },
                 { .key = "warden", .type = FIELD_TEXT, .decode = decode_setting },
                 { .key = "audit", .type = FIELD_TEXT, .decode = decode_setting },
+                { .key = "certificate", .type = FIELD_TEXT, .decode = decode_setting },
+                { .key = "certificate-key", .type = FIELD_TEXT, .decode = decode_setting },
                 { .key = "domain", .type = FIELD_TEXT, .decode = decode_setting },
                 { .key = "log", .type = FIELD_TEXT, .decode = decode_setting },
                 { .key = "policy", .type = FIELD_TEXT, .decode = decode_setting },
@@ -311,12 +321,27 @@ int config_read(struct config *c, const char *path, struct err *err) {
 static void guess_domain(struct config *c) {
         const char *port;
 
-        for (size_t i = 0; !c->domain[0] && i < c->n_listen; i++)
-                if (str_has_prefix(c->listen[i], "127.0.0.1:") || str_has_prefix(c->listen[i], "localhost:")) {
-                        port = strrchr(c->listen[i], ':');
+        for (size_t i = 0; !c->domain[0] && i < c->n_listen; i++) {
+                const char *at = c->listen[i] + (config_is_tls(c->listen[i]) ? strlen(CONFIG_TLS) : 0);
+
+                if (str_has_prefix(at, "127.0.0.1:") || str_has_prefix(at, "localhost:")) {
+                        port = strrchr(at, ':');
                         if (!str_eq(port, ":0"))
                                 (void) snprintf(c->domain, sizeof(c->domain), "localhost%s", port);
                 }
+        }
+}
+
+static int check_tls(const struct config *c, struct err *err) {
+        bool wanted = false;
+
+        for (size_t i = 0; i < c->n_listen; i++)
+                wanted = wanted || config_is_tls(c->listen[i]);
+        if (wanted && !(c->certificate[0] && c->certificate_key[0]))
+                return err_set(err, -EINVAL, ERR_INVALID, "listen: tls: needs certificate and certificate-key");
+        if (!wanted && (c->certificate[0] || c->certificate_key[0]))
+                return err_set(err, -EINVAL, ERR_INVALID, "certificate: no listener uses it; write tls:ADDRESS:PORT");
+        return 0;
 }
 
 const char *config_source(const struct config *c, const char *tenant) {
@@ -336,7 +361,9 @@ int config_check(struct config *c, struct err *err) {
                         return r;
         }
         guess_domain(c);
-        r = policy_check(&c->policy, err);
+        r = check_tls(c, err);
+        if (r == 0)
+                r = policy_check(&c->policy, err);
         if (r == 0) /* it is stored and sent in this form, so it must have one */
                 r = policy_canonical(&c->ceiling, &text, err);
         free(text);

@@ -11,16 +11,20 @@
 
 struct err;
 
+/* Before an address where clients speak TLS. */
+#define CONFIG_TLS "tls:"
+
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO };
 
 struct config {
-        char listen[DAEMON_LISTENERS][DAEMON_ADDRESS]; /* ADDRESS:PORT or unix:PATH */
+        char listen[DAEMON_LISTENERS][DAEMON_ADDRESS]; /* [tls:]ADDRESS:PORT or unix:PATH */
         size_t n_listen;
         char audit[DAEMON_PATH]; /* socket of the notary; "": no audit log */
         char data[DAEMON_PATH], warden[DAEMON_PATH], key_file[DAEMON_PATH], user[STORE_NAME];
-        char domain[DAEMON_DOMAIN]; /* of sandboxes, as clients get it; "": none */
-        int level;                  /* enum log_level */
-        bool keep;                  /* sandboxes outlive an orderly stop */
+        char certificate[DAEMON_PATH], certificate_key[DAEMON_PATH]; /* of listeners with tls: */
+        char domain[DAEMON_DOMAIN];                                  /* of sandboxes, as clients get it; "": none */
+        int level;                                                   /* enum log_level */
+        bool keep;                                                   /* sandboxes outlive an orderly stop */
         bool no_landlock;
         uint32_t parent; /* process with which to end; 0: none */
 
@@ -53,5 +57,6 @@ int config_read(struct config *c, const char *path, struct err *err);
 int config_set(struct config *c, const char *name, const char *value, struct err *err);
 /* The source address of a tenant's connections, by its name; "": the server's. */
 const char *config_source(const struct config *c, const char *tenant);
+bool config_is_tls(const char *listen);
 /* What can only be judged at the end. */
 int config_check(struct config *c, struct err *err);

@@ -27,6 +27,7 @@
 #include "daemon/warden.h"
 #include "http/server.h"
 #include "json/json.h"
+#include "tls/tls.h"
 
 enum { HOUR_S = 3600, DAY_MS = 24 * HOUR_S * 1000, STOP_TICK_MS = 100 };
 
@@ -86,6 +87,7 @@ int daemon_open(struct daemon *d, struct err *err) {
 void daemon_done(struct daemon *d) {
         d->stopping = true;
         d->http = http_server_free(d->http);
+        d->tls = tls_server_free(d->tls);
         d->warden = warden_free(d->warden);
         d->reconcile = reconcile_free(d->reconcile);
         d->admit = admit_free(d->admit);

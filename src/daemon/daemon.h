@@ -31,6 +31,7 @@ struct quota;
 struct reconcile;
 struct scribe;
 struct store;
+struct tls_server;
 struct warden;
 
 struct daemon {
@@ -39,8 +40,9 @@ struct daemon {
         struct event_base *base;
         struct store *store;
         struct http_server *http;
-        struct map *boxes; /* live sandboxes by id */
-        struct envd *envd; /* what is said to them */
+        struct tls_server *tls; /* NULL: nobody speaks it */
+        struct map *boxes;      /* live sandboxes by id */
+        struct envd *envd;      /* what is said to them */
         struct quota *quota;
         struct admit *admit;
         struct events *events;

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "daemon/config.h"
 #include "http/http.h"
 
 enum { BACKLOG = 4096 };
@@ -74,8 +75,11 @@ int listen_open(const char *text, char shown[LISTEN_TEXT], struct err *err) {
         struct addr a;
         uint16_t port;
         char host[ADDR_TEXT];
+        bool tls = config_is_tls(text);
 
-        if (str_has_prefix(text, "unix:"))
+        if (tls)
+                text += strlen(CONFIG_TLS);
+        if (str_has_prefix(text, "unix:") && !tls)
                 return listen_unix(text + 5, shown, err);
         if (parse(text, &a, &port) < 0)
                 return err_set(err, -EINVAL, ERR_INVALID, "listen: '%.60s' is not ADDRESS:PORT or unix:PATH", text);
@@ -89,6 +93,7 @@ int listen_open(const char *text, char shown[LISTEN_TEXT], struct err *err) {
             addr_from_sockaddr((const struct sockaddr *) &s, &a, &port) < 0)
                 return err_set(err, -EIO, ERR_INTERNAL, "listen: %.60s: has no address", text);
         addr_text(&a, host);
-        (void) snprintf(shown, LISTEN_TEXT, a.family == ADDR_V6 ? "[%s]:%u" : "%s:%u", host, port);
+        (void) snprintf(shown, LISTEN_TEXT, a.family == ADDR_V6 ? "%s[%s]:%u" : "%s%s:%u", tls ? CONFIG_TLS : "", host,
+                        port);
         return TAKE_FD(fd);
 }

@@ -20,6 +20,7 @@
 #include "daemon/route.h"
 #include "daemon/setup.h"
 #include "http/server.h"
+#include "tls/tls.h"
 
 enum {
         OWN_ERROR = 125,
@@ -38,6 +39,8 @@ static const struct option options[] = {
         { "warden", required_argument, NULL, 0 },
         { "audit", required_argument, NULL, 0 },
         { "key-file", required_argument, NULL, 0 },
+        { "certificate", required_argument, NULL, 0 },
+        { "certificate-key", required_argument, NULL, 0 },
         { "user", required_argument, NULL, 0 },
         { "domain", required_argument, NULL, 0 },
         { "policy", required_argument, NULL, 0 },
@@ -58,7 +61,9 @@ static int help(void) {
         (void) printf(
                 "Usage: gabiond [OPTIONS]\n\n"
                 "The API of a Gabion server. 'gabion serve' starts it together with the warden.\n\n"
-                "  --listen ADDRESS:PORT   where clients come, or unix:PATH; repeatable (default 127.0.0.1:3000)\n"
+                "  --listen [tls:]ADDRESS:PORT  where clients come, or unix:PATH; repeatable (default 127.0.0.1:3000)\n"
+                "  --certificate FILE      of tls: listeners, with its chain (PEM)\n"
+                "  --certificate-key FILE  its key (PEM)\n"
                 "  --data DIR              store and keys (default /var/lib/gabion)\n"
                 "  --warden PATH           socket of the warden (default /run/gabion-warden/warden.sock)\n"
                 "  --audit PATH|off        socket of the notary (default /run/gabion/notary/socket), or no audit log\n"
@@ -146,6 +151,8 @@ static int prepare(struct daemon *d, struct listeners *l, int *ret_key_fd, struc
                 r = setup_data(&d->config, uid, gid, err);
         for (; r >= 0 && l->n < d->config.n_listen; l->n += r >= 0)
                 r = l->fds[l->n] = listen_open(d->config.listen[l->n], d->config.listen[l->n], err);
+        if (r >= 0 && d->config.certificate[0])
+                r = tls_server_new(d->config.certificate, d->config.certificate_key, &d->tls, err);
         if (r < 0)
                 return r;
         d->meminfo_fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
@@ -156,6 +163,26 @@ static int prepare(struct daemon *d, struct listeners *l, int *ret_key_fd, struc
                 return *ret_key_fd;
         r = isolate_user(uid, gid, err);
         return r == 0 && d->config.parent ? isolate_with_parent((pid_t) d->config.parent, err) : r;
+}
+
+static struct bufferevent *wrap(struct event_base *base, int fd, void *tls) {
+        return tls_server_open(tls, base, fd);
+}
+
+static void say_bye(struct bufferevent *bev, void *tls) {
+        (void) tls;
+        tls_server_bye(bev);
+}
+
+static int listen_all(struct daemon *d, struct listeners *l, struct err *err) {
+        static struct http_transport tls = { .wrap = wrap, .finish = say_bye };
+        int r = 0;
+
+        tls.arg = d->tls;
+        for (size_t i = 0; r == 0 && i < l->n; i++)
+                r = http_server_listen(d->http, TAKE_FD(l->fds[i]), config_is_tls(d->config.listen[i]) ? &tls : NULL,
+                                       err);
+        return r;
 }
 
 static int start(struct daemon *d, struct listeners *l, struct err *err) {
@@ -170,8 +197,8 @@ static int start(struct daemon *d, struct listeners *l, struct err *err) {
                 r = setup_store(d, key_fd, err);
         if (r == 0)
                 r = daemon_open(d, err);
-        for (size_t i = 0; r == 0 && i < l->n; i++)
-                r = http_server_listen(d->http, TAKE_FD(l->fds[i]), NULL, err);
+        if (r == 0)
+                r = listen_all(d, l, err);
         return r < 0 ? r : isolate_calls(err);
 }
 

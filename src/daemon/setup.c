@@ -115,15 +115,16 @@ static int server_key(struct daemon *d, struct err *err) {
 }
 
 static void tell(const struct config *c, const char *key) {
-        const char *at = c->listen[0];
+        bool tls = config_is_tls(c->listen[0]);
+        const char *at = c->listen[0] + (tls ? strlen(CONFIG_TLS) : 0), *s = tls ? "s" : "";
 
         (void) printf("This is the only time that the first API key is shown:\n\n"
                       "  export E2B_API_KEY=%s\n",
                       key);
         if (!str_has_prefix(at, "unix:"))
-                (void) printf("  export E2B_API_URL=http://%s\n"
-                              "  export E2B_SANDBOX_URL=http://%s\n",
-                              at, at);
+                (void) printf("  export E2B_API_URL=http%s://%s\n"
+                              "  export E2B_SANDBOX_URL=http%s://%s\n",
+                              s, at, s, at);
         (void) printf("\n");
         (void) fflush(stdout);
 }

@@ -114,8 +114,8 @@ int http_write_response_head(struct evbuffer *to, unsigned status, const struct 
 /* A piece of a body, and its end. The buffer variant moves everything from `from`. */
 int http_write_body(struct evbuffer *to, enum http_body how, const void *p, size_t n, struct err *err);
 int http_write_buffer(struct evbuffer *to, enum http_body how, struct evbuffer *from, struct err *err);
-/* All bytes of from behind those of to; negative: no memory. Few are copied: a piece that is moved keeps its memory, and
- * a thousand tiny ones would have a thousand times as much. */
+/* All bytes of from behind those of to; negative: no memory. Few are copied: a piece that is moved keeps its memory,
+ * and a thousand tiny ones would have a thousand times as much. */
 int http_move(struct evbuffer *to, struct evbuffer *from);
 int http_write_end(struct evbuffer *to, enum http_body how, struct err *err);
 /* "OK" for 200; never NULL. */

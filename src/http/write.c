@@ -217,8 +217,8 @@ int http_write_buffer(struct evbuffer *to, enum http_body how, struct evbuffer *
                 (void) evbuffer_drain(from, n);
                 return 0;
         }
-        if ((how == HTTP_BODY_CHUNKED && evbuffer_add_printf(to, "%zx\r\n", n) < 0) ||
-            http_move(to, from) < 0 || (how == HTTP_BODY_CHUNKED && evbuffer_add(to, "\r\n", 2) < 0))
+        if ((how == HTTP_BODY_CHUNKED && evbuffer_add_printf(to, "%zx\r\n", n) < 0) || http_move(to, from) < 0 ||
+            (how == HTTP_BODY_CHUNKED && evbuffer_add(to, "\r\n", 2) < 0))
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "http body");
         return 0;
 }

@@ -59,20 +59,6 @@ static int on_name(SSL *s, int *alert, void *arg) {
         return SSL_TLSEXT_ERR_OK;
 }
 
-/* Clients that can do HTTP/1.1 get it; those that offer protocols without it hear that there is none. */
-static int on_alpn(SSL *s, const unsigned char **out, unsigned char *n_out, const unsigned char *in, unsigned n_in,
-                   void *arg) {
-        static const unsigned char ours[] = "\x08http/1.1";
-        unsigned char *chosen = NULL;
-
-        (void) s;
-        (void) arg;
-        if (SSL_select_next_proto(&chosen, n_out, ours, sizeof(ours) - 1, in, n_in) != OPENSSL_NPN_NEGOTIATED)
-                return SSL_TLSEXT_ERR_ALERT_FATAL;
-        *out = chosen;
-        return SSL_TLSEXT_ERR_OK;
-}
-
 int tls_mint_new(const struct tls_ca *ca, size_t max_names, struct tls_mint **ret, struct err *err) {
         CLEANUP(tls_mint_freep) struct tls_mint *m = calloc(1, sizeof(*m));
 
@@ -89,7 +75,7 @@ int tls_mint_new(const struct tls_ca *ca, size_t max_names, struct tls_mint **re
         if (ossl_ctx_new(TLS_server_method(), &m->ctx, err) < 0)
                 return err->code;
         (void) SSL_CTX_set_tlsext_servername_callback(m->ctx, on_name);
-        SSL_CTX_set_alpn_select_cb(m->ctx, on_alpn, NULL);
+        ossl_http_only(m->ctx);
         *ret = TAKE_PTR(m);
         return 0;
 }

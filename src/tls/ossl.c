@@ -56,3 +56,21 @@ int ossl_ctx_new(const SSL_METHOD *method, SSL_CTX **ret, struct err *err) {
         *ret = TAKE_PTR(ctx);
         return 0;
 }
+
+/* Clients that can do HTTP/1.1 get it; those that offer protocols without it hear that there is none. */
+static int on_alpn(SSL *s, const unsigned char **out, unsigned char *n_out, const unsigned char *in, unsigned n_in,
+                   void *arg) {
+        static const unsigned char ours[] = "\x08http/1.1";
+        unsigned char *chosen = NULL;
+
+        (void) s;
+        (void) arg;
+        if (SSL_select_next_proto(&chosen, n_out, ours, sizeof(ours) - 1, in, n_in) != OPENSSL_NPN_NEGOTIATED)
+                return SSL_TLSEXT_ERR_ALERT_FATAL;
+        *out = chosen;
+        return SSL_TLSEXT_ERR_OK;
+}
+
+void ossl_http_only(SSL_CTX *ctx) {
+        SSL_CTX_set_alpn_select_cb(ctx, on_alpn, NULL);
+}

@@ -21,6 +21,9 @@ int ossl_err(struct err *err, int code, const char *what);
  */
 int ossl_ctx_new(const SSL_METHOD *method, SSL_CTX **ret, struct err *err);
 
+/* A server that speaks HTTP/1.1, and nothing to clients that only offer other protocols. */
+void ossl_http_only(SSL_CTX *ctx);
+
 /* A certificate for a canonical name and a public key, signed by the CA. The caller owns *ret. */
 int ossl_leaf(const struct tls_ca *ca, const char *name, EVP_PKEY *key, X509 **ret, struct err *err);
 

@@ -1,7 +1,7 @@
 /*
- * tls.h - TLS for the egress proxy: whose name a ClientHello carries, a local CA with leaves on demand, and
- * bufferevents for both sides of an opened connection. The only includer of OpenSSL; nobody else sees its types. The
- * process must ignore SIGPIPE, because OpenSSL writes to sockets with write().
+ * tls.h - TLS for the egress proxy and the API: whose name a ClientHello carries, a local CA with leaves on demand,
+ * bufferevents for both sides of an opened connection, and those of a server of our own. The only includer of OpenSSL;
+ * nobody else sees its types. The process must ignore SIGPIPE, because OpenSSL writes to sockets with write().
  */
 #pragma once
 
@@ -99,6 +99,18 @@ int tls_connect(struct tls_client *c, struct bufferevent *under, const char *nam
 /* The same on a connected, non-blocking socket, with one copy less. Takes fd on success. */
 int tls_connect_fd(struct tls_client *c, struct event_base *base, int fd, const char *name, struct bufferevent **ret,
                    struct err *err);
+
+/* --- a server of our own --- */
+
+struct tls_server;
+
+/* certificate: PEM, the chain from the server's own on; key: PEM, unencrypted, which must not be everybody's. */
+int tls_server_new(const char *certificate, const char *key, struct tls_server **ret, struct err *err);
+struct tls_server *tls_server_free(struct tls_server *s);
+/* A client's connection; takes fd, also on failure (NULL). Otherwise as tls_accept(), for any name. */
+struct bufferevent *tls_server_open(struct tls_server *s, struct event_base *base, int fd);
+/* All is written: close_notify. */
+void tls_server_bye(struct bufferevent *bev);
 
 /* --- both sides --- */
 
