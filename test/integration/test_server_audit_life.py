@@ -3,9 +3,11 @@ import contextlib
 import os
 import signal
 
+import egress_world
 import pytest
 import server as server_module
-from audit_log import assert_whole, fields, find
+import test_watch
+from audit_log import assert_whole, audit, fields, find, records
 from harness import until
 from server_audit import Box, agent_of, lift_memory, log_of, of, tenant_of
 
@@ -19,6 +21,54 @@ def refused_all(server, operator, box):
     assert reply.status == 503 and reply.code == "audit"
     assert operator.post(f"/sandboxes/{box.id}/timeout", {"timeout": 50}).status == 503
     assert operator.get("/v2/sandboxes").status == 200
+
+
+FETCH = ("import sys, urllib.request as u\n"
+         "try: u.urlopen('http://' + sys.argv[1] + '/', timeout=5)\n"
+         "except OSError as e: sys.exit(str(e))\n")
+
+
+@pytest.fixture
+def web():
+    server = egress_world.Web()
+    yield server
+    server.close()
+
+
+def test_a_whole_session_reads_as_one_timeline(place, web):
+    """Created, three commands, two allowed and three denied contacts, a refused call, killed."""
+    with server_module.Server(place, "--ceiling", "public", "--resolve", f"web.example:80=127.0.0.1:{web.port}") as server:
+        operator = server.client()
+        box = Box(operator, allow_internet_access=False, network={"allowOut": ["web.example"]})
+        assert box.run("/usr/bin/python3", "-c", FETCH, "web.example") == 0
+        script = f"import subprocess, sys\nfor h in ('web.example', 'evil.example', 'paste.example', '169.254.169.254'):" \
+                 f" subprocess.run([sys.executable, '-c', {FETCH!r}, h])"
+        assert box.run("/usr/bin/python3", "-c", script) == 0
+        box.run("/usr/bin/unshare", "--user", "true")
+        log, tenant = log_of(server), tenant_of(server, operator)
+        assert until(lambda: len(find(log, "net.contact", tenant)) >= 3)
+        box.kill()
+        assert until(lambda: "sandbox.removed" in of(log, tenant, box.id))
+        shown = audit("show", "--log", log, "--tenant", tenant, box.id)
+        print(shown.out)
+        net = [r for r in records(log, tenant) if r["class_uid"] in (4001, 4002, 4003)]
+        denied = {r["unmapped"]["object"] for r in net if r["action_id"] == 2}
+        assert denied == {"evil.example", "paste.example", "169.254.169.254"}
+        assert len([r for r in net if r["action_id"] == 1 and r["class_uid"] != 4003]) >= 2
+        lines = shown.lines
+        assert "sandbox.created" in lines[0] and "sandbox.removed" in lines[-1]
+        assert sum("exec.started" in line for line in lines) == 3 and sum("call.refused" in line for line in lines) >= 1
+        assert_whole(log)
+
+
+def test_a_deleted_rule_of_the_network_freezes_the_sandbox(place, web):
+    with server_module.Server(place, "--ceiling", "public") as server:
+        operator = server.client()
+        box = Box(operator, allow_internet_access=False, network={"allowOut": ["web.example"]})
+        log, tenant = log_of(server), tenant_of(server, operator)
+        test_watch.delete_rule_of(agent_of(server, operator, box))
+        assert until(lambda: find(log, "sandbox.frozen", tenant), 2.5)
+        assert find(log, "drift", tenant)[0]["unmapped"]["object"] == "network rules"
 
 
 def test_without_the_notary_nothing_new_happens(place):

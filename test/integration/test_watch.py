@@ -117,13 +117,17 @@ CHANGES = {
 }
 
 
-def delete_rule(pid):
+def delete_rule_of(agent):
     """One rule of the only chain that lets anything out."""
-    into = ["nsenter", "-t", str(find_agent(pid)), "-n", "nft", "-a"]
+    into = ["nsenter", "-t", str(agent), "-n", "nft", "-a"]
     text = subprocess.run([*into, "list", "ruleset"], check=True, capture_output=True, text=True).stdout
     table, chain = re.search(r"table inet (\S+)", text)[1], re.search(r"chain (\S+)", text)[1]
     handle = re.findall(r"# handle (\d+)", text[text.index("chain"):])[1]
     subprocess.run([*into, "delete", "rule", "inet", table, chain, "handle", handle], check=True)
+
+
+def delete_rule(pid):
+    delete_rule_of(find_agent(pid))
 
 
 CHANGES["network rules"] = delete_rule
