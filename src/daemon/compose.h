@@ -27,8 +27,8 @@ int compose_again(struct daemon *d, const char *tenant, const char *policy, cons
                   struct composed *ret, struct err *err);
 void composed_done(struct composed *c);
 
-/* The tenant's ceiling as canonical JSON: its own, or the operator's, which is that of tenant "". The caller frees *ret.
- * *ret is NULL before. */
+/* The tenant's ceiling as canonical JSON: its own, or the operator's, which is that of tenant "". The caller frees
+ * *ret. *ret is NULL before. */
 int compose_ceiling(struct daemon *d, const char *tenant, char **ret, struct err *err);
 /* Is this document a ceiling (version, name, network)? Its canonical form in *ret, owned by the caller. */
 int compose_check_ceiling(const struct json *doc, char **ret, struct err *err);

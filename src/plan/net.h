@@ -26,6 +26,13 @@ enum {
 /* What egress gets, in the order in which it gets them. */
 enum { PLAN_NET_TCP, PLAN_NET_DNS4, PLAN_NET_DNS6 };
 
+/* Where programs look for certificates; with own ones, covered by .gabion/certificates. */
+#define PLAN_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
+
+/* The same for Java, a file of the sandbox's own; and where the Java of this distribution looks, covered by it. */
+#define PLAN_JAVA "etc/ssl/java.jks"
+#define PLAN_JAVA_BUNDLE "/etc/ssl/certs/java/cacerts"
+
 #define PLAN_NET_TABLE "gabion"
 #define PLAN_NET_NAMESERVER "10.200.0.53"
 #define PLAN_NET_CANARY_NAME "canary.gabion.invalid"

@@ -16,13 +16,6 @@
 #include "policy/policy.h"
 #include "seccomp/seccomp.h"
 
-/* Where programs look for certificates; with own ones, covered by .gabion/certificates. */
-#define PLAN_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
-
-/* The same for Java, a file of the sandbox's own; and where the Java of this distribution looks, covered by it. */
-#define PLAN_JAVA "etc/ssl/java.jks"
-#define PLAN_JAVA_BUNDLE "/etc/ssl/certs/java/cacerts"
-
 /* Below /proc; covered by a boot id of our own instead of an empty file. */
 #define PLAN_BOOT_ID "sys/kernel/random/boot_id"
 

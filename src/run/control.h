@@ -34,7 +34,8 @@ struct control {
 
 /* Nobody listens: what a new one is. */
 void control_none(struct control *c);
-/* Others can find the sandbox, and ask. Without a network that is nobody's hurry: it is done while the command starts. */
+/* Others can find the sandbox, and ask. Without a network that is nobody's hurry: it is done while the command starts.
+ */
 int control_open(struct control *c, struct loop *l, struct err *err);
 /* For a poll loop: fills CONTROL_FDS entries; and serves what is readable. */
 void control_poll(const struct control *c, struct pollfd p[CONTROL_FDS]);

@@ -86,6 +86,5 @@ int sandbox_find(const char *id, char path[SANDBOX_PATH], struct err *err) {
         for (size_t i = 0; i < n; i++)
                 if (strlen(id) == ID_LEN && dir_find(dirs[i], id, path))
                         return 0;
-        return err_set(err, -ENOENT, ERR_NOT_FOUND,
-                       "sandbox '%.40s': no sandbox of yours runs under this id", id);
+        return err_set(err, -ENOENT, ERR_NOT_FOUND, "sandbox '%.40s': no sandbox of yours runs under this id", id);
 }

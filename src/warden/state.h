@@ -17,7 +17,7 @@
 #include "ipc/ipc.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
-#include "sandbox/net.h"
+#include "sandbox/sandbox.h"
 #include "seccomp/seccomp.h"
 #include "wardenproto/wardenproto.h"
 

@@ -49,8 +49,8 @@ enum wp_type {
         WP_POOL_NET = 13,   /* u32 how many; descriptors: policy, ceiling. Reply: empty */
         WP_NETWORK = 14,    /* wp_network; descriptors: policy, ceiling. Reply: hash of the policy that is in force */
         WP_RECORDS = 15,    /* empty. Reply, when there are some: attempts of sandboxes */
-        WP_STATEMENT = 20, /* id. Reply: empty, with sealed memory: evidence, plan and policy as one JSON object */
-        WP_CHECK = 21,     /* id. Reply: wp_check, when it was read and compared with its plan */
+        WP_STATEMENT = 20,  /* id. Reply: empty, with sealed memory: evidence, plan and policy as one JSON object */
+        WP_CHECK = 21,      /* id. Reply: wp_check, when it was read and compared with its plan */
         WP_TYPES
 };
 
