@@ -73,8 +73,12 @@ struct cgroup_usage {
         uint64_t tasks;              /* processes and threads inside now */
         uint64_t cpu_us;             /* 0 when this host does not count it */
 };
-/* all = false: only what was refused or killed (oom_kills, pids_refused), the rest is 0. */
-int cgroup_usage(const struct cgroup *c, bool all, struct cgroup_usage *ret, struct err *err);
+enum cgroup_ask {
+        CGROUP_EVENTS, /* what was refused or killed (oom_kills, pids_refused); the rest is 0 */
+        CGROUP_TOTALS, /* and memory_peak_bytes, cpu_us */
+        CGROUP_ALL,
+};
+int cgroup_usage(const struct cgroup *c, enum cgroup_ask ask, struct cgroup_usage *ret, struct err *err);
 
 /* Processes inside now, at most cap of them. Returns how many. */
 int cgroup_pids(const struct cgroup *c, int *dst, size_t cap);
@@ -89,6 +93,10 @@ int cgroup_remove_now(struct cgroup *c, struct err *err); /* without retrying */
 
 /* Closes the descriptors only; somebody else removes the groups. */
 void cgroup_close(struct cgroup *c);
+
+/* Names the groups without opening any, for cgroup_usage() and cgroup_remove_now() alone: what is not there is not
+ * removed. */
+int cgroup_refer(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err);
 
 /* Opens the groups of a name that an earlier process left behind, so that they can be killed and removed. */
 int cgroup_open(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err);

@@ -17,24 +17,24 @@ static const struct counter {
         const char *key; /* NULL: the file is the number */
         size_t offset;
         uint64_t divide;
-        bool is_event;
+        enum cgroup_ask ask; /* the least that one must ask for to get it */
 } counters[] = {
 #define INTO(member) offsetof(struct cgroup_usage, member)
-        { CGROUP_MEMORY, true, "memory.peak", NULL, INTO(memory_peak_bytes), 1, false }, /* since Linux 5.19 */
-        { CGROUP_MEMORY, false, "memory.max_usage_in_bytes", NULL, INTO(memory_peak_bytes), 1, false },
-        { CGROUP_MEMORY, true, "memory.current", NULL, INTO(memory_bytes), 1, false },
-        { CGROUP_MEMORY, false, "memory.usage_in_bytes", NULL, INTO(memory_bytes), 1, false },
-        { CGROUP_MEMORY, true, "memory.stat", "inactive_file", INTO(memory_cache_bytes), 1, false },
-        { CGROUP_MEMORY, false, "memory.stat", "total_inactive_file", INTO(memory_cache_bytes), 1, false },
-        { CGROUP_MEMORY, true, "memory.events", "oom_kill", INTO(oom_kills), 1, true },
-        { CGROUP_MEMORY, false, "memory.oom_control", "oom_kill", INTO(oom_kills), 1, true },
-        { CGROUP_PIDS, true, "pids.events", "max", INTO(pids_refused), 1, true },
-        { CGROUP_PIDS, false, "pids.events", "max", INTO(pids_refused), 1, true },
-        { CGROUP_PIDS, true, "pids.current", NULL, INTO(tasks), 1, false },
-        { CGROUP_PIDS, false, "pids.current", NULL, INTO(tasks), 1, false },
+        { CGROUP_MEMORY, true, "memory.peak", NULL, INTO(memory_peak_bytes), 1, CGROUP_TOTALS }, /* since Linux 5.19 */
+        { CGROUP_MEMORY, false, "memory.max_usage_in_bytes", NULL, INTO(memory_peak_bytes), 1, CGROUP_TOTALS },
+        { CGROUP_MEMORY, true, "memory.current", NULL, INTO(memory_bytes), 1, CGROUP_ALL },
+        { CGROUP_MEMORY, false, "memory.usage_in_bytes", NULL, INTO(memory_bytes), 1, CGROUP_ALL },
+        { CGROUP_MEMORY, true, "memory.stat", "inactive_file", INTO(memory_cache_bytes), 1, CGROUP_ALL },
+        { CGROUP_MEMORY, false, "memory.stat", "total_inactive_file", INTO(memory_cache_bytes), 1, CGROUP_ALL },
+        { CGROUP_MEMORY, true, "memory.events", "oom_kill", INTO(oom_kills), 1, CGROUP_EVENTS },
+        { CGROUP_MEMORY, false, "memory.oom_control", "oom_kill", INTO(oom_kills), 1, CGROUP_EVENTS },
+        { CGROUP_PIDS, true, "pids.events", "max", INTO(pids_refused), 1, CGROUP_EVENTS },
+        { CGROUP_PIDS, false, "pids.events", "max", INTO(pids_refused), 1, CGROUP_EVENTS },
+        { CGROUP_PIDS, true, "pids.current", NULL, INTO(tasks), 1, CGROUP_ALL },
+        { CGROUP_PIDS, false, "pids.current", NULL, INTO(tasks), 1, CGROUP_ALL },
         /* Every v2 group counts time, also one without controllers: on hybrid machines that is where it comes from. */
-        { CGROUP_CTLS, true, "cpu.stat", "usage_usec", INTO(cpu_us), 1, false },
-        { CGROUP_CPUACCT, false, "cpuacct.usage", NULL, INTO(cpu_us), 1000, false },
+        { CGROUP_CTLS, true, "cpu.stat", "usage_usec", INTO(cpu_us), 1, CGROUP_TOTALS },
+        { CGROUP_CPUACCT, false, "cpuacct.usage", NULL, INTO(cpu_us), 1000, CGROUP_TOTALS },
 #undef INTO
 };
 
@@ -56,7 +56,7 @@ static int counter_read(const struct cgroup *c, const struct cgroup_hier *h, con
         return str_to_u64(text, UINT64_MAX, ret);
 }
 
-int cgroup_usage(const struct cgroup *c, bool all, struct cgroup_usage *ret, struct err *err) {
+int cgroup_usage(const struct cgroup *c, enum cgroup_ask ask, struct cgroup_usage *ret, struct err *err) {
         struct cgroup_usage u = { 0 };
 
         for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
@@ -65,7 +65,7 @@ int cgroup_usage(const struct cgroup *c, bool all, struct cgroup_usage *ret, str
                 uint64_t v = 0;
                 int r;
 
-                if (!h || *into > 0 || (!all && !counters[i].is_event))
+                if (!h || *into > 0 || ask < counters[i].ask)
                         continue;
                 r = counter_read(c, h, &counters[i], &v);
                 if (r < 0 && r != -ENOENT)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 
 enum {
         OWN_ERROR = 125,
+        KEEP_BYTES = 4 << 20, /* of freed memory */
         OPTION_FILE = 256,
         OPTION_KEEP,
         OPTION_NO_LANDLOCK,
@@ -208,6 +210,10 @@ int main(int argc, char **argv) {
         struct err err = { 0 };
         int r;
 
+        /* What one request frees, the next one takes: given back each time, it would be faulted in each time. */
+        (void) mallopt(M_TRIM_THRESHOLD, KEEP_BYTES);
+        (void) mallopt(M_TOP_PAD, KEEP_BYTES / 4);
+        (void) mallopt(M_MMAP_THRESHOLD, KEEP_BYTES / 4);
         config_default(&d.config);
         r = read_options(argc, argv, &d.config);
         if (r >= 0) {

@@ -136,7 +136,7 @@ static void resources_look(struct watch *w) {
         struct err e = { 0 };
         char text[96];
 
-        if (!rule->on || !w->l->sb->has_cgroup || cgroup_usage(&w->l->sb->cgroup, true, &u, &e) < 0)
+        if (!rule->on || !w->l->sb->has_cgroup || cgroup_usage(&w->l->sb->cgroup, CGROUP_ALL, &u, &e) < 0)
                 return;
         if (rule->memory_bytes && u.memory_peak_bytes > rule->memory_bytes)
                 (void) snprintf(text, sizeof(text), "memory reached %llu bytes",

@@ -91,19 +91,23 @@ int box_groups(const struct box *b, struct cgroup *ret, struct err *err) {
         return cgroup_open(warden.groups, name, ret, err);
 }
 
+static int refer(const struct box *b, struct cgroup *ret, struct err *err) {
+        char name[CGROUP_NAME];
+
+        (void) snprintf(name, sizeof(name), "sbx-%04u", b->slot);
+        return cgroup_refer(warden.groups, name, ret, err);
+}
+
 static void counters(const struct box *b, struct wp_end *ret) {
         struct cgroup_usage u = { 0 };
         struct cgroup c;
         struct err e;
 
-        if (box_groups(b, &c, &e) < 0)
-                return;
-        if (cgroup_usage(&c, true, &u, &e) == 0) {
+        if (refer(b, &c, &e) == 0 && cgroup_usage(&c, CGROUP_TOTALS, &u, &e) == 0) {
                 ret->memory_peak_bytes = u.memory_peak_bytes;
                 ret->cpu_us = u.cpu_us;
                 ret->oom_kills = u.oom_kills;
         }
-        cgroup_close(&c);
 }
 
 int box_usage(const struct box *b, struct wp_usage *ret, struct err *err) {
@@ -112,12 +116,10 @@ int box_usage(const struct box *b, struct wp_usage *ret, struct err *err) {
         struct statfs st;
         char path[32];
         AUTO_FD int root = -1;
-        int r = box_groups(b, &c, err);
+        int r = refer(b, &c, err);
 
-        if (r < 0)
-                return r;
-        r = cgroup_usage(&c, true, &u, err);
-        cgroup_close(&c);
+        if (r == 0)
+                r = cgroup_usage(&c, CGROUP_ALL, &u, err);
         if (r < 0)
                 return r;
         (void) snprintf(path, sizeof(path), "%d/root", (int) b->pid);
@@ -152,11 +154,11 @@ static int clean(const struct box *b) {
         struct cgroup c;
         struct err e;
         char name[CGROUP_NAME];
-        int r = box_groups(b, &c, &e);
+        int r = refer(b, &c, &e);
 
         if (r == 0)
                 r = cgroup_remove_now(&c, &e);
-        if (r < 0 && r != -ENOENT)
+        if (r < 0)
                 return r;
         unlink_socket(b->id, false);
         unlink_socket(b->id, true);

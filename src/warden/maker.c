@@ -104,18 +104,21 @@ int maker_env(int gate_fd, const char *env, size_t n_env, struct err *err) {
         return 0;
 }
 
-int maker_statement(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, struct record *into,
+int maker_statement(const struct plan *plan, const struct sandbox *sb, struct evidence *ev, struct record *into,
                     struct err *err) {
         CLEANUP(json_freep) struct json *doc = NULL;
         int r = policy_canonical(plan->policy, &into->policy, err);
 
-        if (r == 0)
-                r = evidence_json(plan, sb, ev, &doc, err);
+        if (r < 0)
+                return r;
+        hash_text(into->policy_hash, into->policy, strlen(into->policy));
+        memcpy(ev->policy, into->policy_hash, sizeof(ev->policy));
+        memcpy(ev->plan, plan->hash, sizeof(ev->plan));
+        r = evidence_json(plan, sb, ev, &doc, err);
         if (r == 0)
                 r = json_text(doc, false, &into->evidence, err);
         if (r < 0)
                 return r;
-        hash_text(into->policy_hash, into->policy, strlen(into->policy));
         hash_text(into->evidence_hash, into->evidence, strlen(into->evidence));
         into->memory_limit = plan->policy->limits.memory_bytes;
         into->disk_limit = plan->tmpfs_bytes;
@@ -334,10 +337,10 @@ static int take(struct box *b, struct ipc_msg *m, struct rd *body, struct err *e
         return box_started(b, TAKE_FD(m->fds[0]), m->n_fds > 1 ? TAKE_FD(m->fds[1]) : -1, err);
 }
 
-static void answer(const struct order *o, const struct box *b) {
+void maker_answer(const struct order *o, const struct box *b, bool from_pool) {
         uint8_t space[IPC_MAX];
         struct wr w = wr_to(space, sizeof(space));
-        struct wp_created c = { .slot = b->slot, .pid = (uint32_t) b->pid };
+        struct wp_created c = { .from_pool = from_pool, .slot = b->slot, .pid = (uint32_t) b->pid };
 
         c.took_us = (clock_mono_ns() - o->asked_ns) / 1000;
         box_socket(b->id, false, c.socket);
@@ -370,7 +373,7 @@ static void on_made(struct job *j, struct ipc_msg *m) {
                 if (b->shape)
                         pool_made(b);
                 else
-                        answer(o, b);
+                        maker_answer(o, b, false);
                 if (b->kill)
                         box_kill(b, b->killer);
         }

@@ -64,6 +64,21 @@ static void shape_free(struct shape *s) {
         free(s);
 }
 
+/* Those who wait get one of their own. */
+static void wait_no_more(struct shape *s) {
+        struct order *o;
+
+        while ((o = TAILQ_FIRST(&s->waiters))) {
+                struct asker asker = o->asker;
+                struct err e;
+
+                TAILQ_REMOVE(&s->waiters, o, link);
+                s->waiting--;
+                if (maker_order(o, &e) < 0)
+                        client_reply(asker, NULL, &e);
+        }
+}
+
 /* Ends what is ready beyond what is wanted; frees a shape that nobody wants and nobody is in. */
 static void trim(struct shape *s) {
         struct box *b, *next;
@@ -111,10 +126,13 @@ int pool_set(const struct policy *p, const struct policy *ceiling, uint32_t want
                         return r;
                 }
                 memcpy(s->hash, hash, sizeof(s->hash));
+                TAILQ_INIT(&s->waiters);
                 TAILQ_INSERT_TAIL(&warden.shapes, s, link);
                 warden.n_shapes++;
         }
         s->wanted = wanted;
+        if (wanted == 0)
+                wait_no_more(s);
         trim(s);
         return 0;
 }
@@ -156,11 +174,11 @@ int pool_fill(void) {
                 struct err e;
 
                 /* A few at a time: the queue belongs to those who wait. */
-                while (s->ready + s->making < s->wanted && s->making < WARDEN_POOL_MAKERS * WARDEN_BATCH &&
+                while (s->ready + s->making < s->wanted + s->waiting && s->making < WARDEN_POOL_MAKERS * WARDEN_BATCH &&
                        now >= s->not_before_ns)
                         if (order_one(s, &e) < 0)
                                 s->not_before_ns = now + WARDEN_BACKOFF_MS * 1000000ull;
-                if (s->ready + s->making < s->wanted && now < s->not_before_ns) {
+                if (s->ready + s->making < s->wanted + s->waiting && now < s->not_before_ns) {
                         int ms = (int) ((s->not_before_ns - now) / 1000000) + 1;
 
                         wait_ms = wait_ms < 0 || ms < wait_ms ? ms : wait_ms;
@@ -169,18 +187,13 @@ int pool_fill(void) {
         return wait_ms;
 }
 
-void pool_made(struct box *b) {
-        b->state = WP_POOLED;
-        b->shape->making--;
-        b->shape->ready++;
-        trim(b->shape);
-}
-
 void pool_failed(struct box *b) {
         if (!b->shape)
                 return;
         b->shape->making--;
+        b->shape->failed = true;
         b->shape->not_before_ns = clock_mono_ns() + WARDEN_BACKOFF_MS * 1000000ull;
+        wait_no_more(b->shape);
 }
 
 void pool_leave(struct box *b) {
@@ -368,17 +381,11 @@ static int become(struct box *b, const struct wp_create *c, const struct order *
         return r;
 }
 
-int pool_claim(const struct wp_create *c, const struct order *o, uid_t uid, struct box **ret, struct err *err) {
-        char hash[HASH_TEXT];
-        struct shape *s;
+static int claim_from(struct shape *s, const struct wp_create *c, const struct order *o, uid_t uid, struct box **ret,
+                      struct err *err) {
         struct box *b;
-        int r = shape_hash(o->policy, o->ceiling, hash, err);
+        int r;
 
-        if (r < 0)
-                return r;
-        s = shape_find(hash);
-        if (!s || s->ready == 0)
-                return err_set(err, -EAGAIN, ERR_BUSY, "no ready sandbox of this kind");
         TAILQ_FOREACH(b, &warden.boxes, link) {
                 if (b->shape == s && b->state == WP_POOLED && (!b->net || b->net->told))
                         break;
@@ -394,9 +401,80 @@ int pool_claim(const struct wp_create *c, const struct order *o, uid_t uid, stru
         }
         pool_leave(b);
         b->state = WP_RUNNING;
-        /* Whoever claimed it has something to run now: the next is made a little later, if there are others. */
-        if (s->ready > 0 && clock_mono_ns() > s->not_before_ns)
-                s->not_before_ns = clock_mono_ns() + WARDEN_LATER_MS * 1000000ull;
+        b->profile = (enum seccomp_profile) o->policy->syscalls;
         *ret = b;
         return 0;
+}
+
+int pool_claim(const struct wp_create *c, struct order *o, uid_t uid, struct box **ret, struct err *err) {
+        char hash[HASH_TEXT];
+        struct shape *s;
+        int r = shape_hash(o->policy, o->ceiling, hash, err);
+
+        if (r < 0)
+                return r;
+        o->pool = s = shape_find(hash);
+        if (!s || s->ready == 0)
+                return err_set(err, -EAGAIN, ERR_BUSY, "no ready sandbox of this kind");
+        r = claim_from(s, c, o, uid, ret, err);
+        /* Whoever claimed it has something to run now: the next is made a little later, if there are others. */
+        if (r == 0 && s->ready > 0 && clock_mono_ns() > s->not_before_ns)
+                s->not_before_ns = clock_mono_ns() + WARDEN_LATER_MS * 1000000ull;
+        return r;
+}
+
+/* --- those who came when none was ready --- */
+
+bool pool_wait(struct order *o) {
+        struct shape *s = o->pool;
+
+        if (!s || s->wanted == 0 || s->failed || s->waiting == WARDEN_QUEUE)
+                return false;
+        o->box->state = WP_MAKING;
+        TAILQ_INSERT_TAIL(&s->waiters, o, link);
+        s->waiting++;
+        s->not_before_ns = 0;
+        return true;
+}
+
+/* A ready one takes the place of the box that has only a name. */
+static void give(struct shape *s, struct order *o) {
+        struct asker killer = o->box->killer;
+        struct wp_create c = { .from = WP_ANY };
+        bool kill = o->box->kill;
+        uid_t uid = o->box->uid;
+        struct err e = { 0 };
+        struct box *b;
+        int r;
+
+        memcpy(c.id, o->box->id, sizeof(c.id));
+        memcpy(c.tenant, o->box->tenant, sizeof(c.tenant));
+        memcpy(c.hostname, o->box->hostname, sizeof(c.hostname));
+        box_free(TAKE_PTR(o->box));
+        r = claim_from(s, &c, o, uid, &b, &e);
+        if (r == 0)
+                maker_answer(o, b, true);
+        else
+                client_reply(o->asker, NULL, &e);
+        if (kill && r == 0)
+                box_kill(b, killer);
+        else if (kill)
+                client_reply(killer, NULL, &e);
+        order_free(o);
+}
+
+void pool_made(struct box *b) {
+        struct shape *s = b->shape;
+        struct order *o;
+
+        b->state = WP_POOLED;
+        s->making--;
+        s->ready++;
+        s->failed = false;
+        while (s->ready > 0 && (o = TAILQ_FIRST(&s->waiters))) {
+                TAILQ_REMOVE(&s->waiters, o, link);
+                s->waiting--;
+                give(s, o);
+        }
+        trim(s);
 }

@@ -111,14 +111,13 @@ static struct order *order_of(struct ipc_call *call, const char *bind, struct er
 }
 
 /* A ready one, at once. -EAGAIN: there is none. */
-static int claim(struct ipc_call *call, const struct wp_create *c, const struct order *o, struct err *err) {
+static int claim(struct ipc_call *call, const struct wp_create *c, struct order *o, struct err *err) {
         struct wp_created made = { .from_pool = true };
         struct box *b = NULL;
         int r = pool_claim(c, o, call->gate->peer.uid, &b, err);
 
         if (r < 0)
                 return r;
-        b->profile = (enum seccomp_profile) o->policy->syscalls;
         made.slot = b->slot;
         made.pid = (uint32_t) b->pid;
         made.took_us = (clock_mono_ns() - o->asked_ns) / 1000;
@@ -155,6 +154,8 @@ static int create(struct ipc_call *call, const struct wp_create *c, const char *
         memcpy(o->box->hostname, c->hostname, sizeof(c->hostname));
         o->box->uid = call->gate->peer.uid;
         o->box->created_ms = clock_real_ms();
+        if (c->from == WP_ANY && !bind && pool_wait(o))
+                return IPC_REPLY_LATER;
         r = maker_order(o, err);
         return r < 0 ? r : IPC_REPLY_LATER;
 }

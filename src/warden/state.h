@@ -113,6 +113,7 @@ struct order {
         struct netns netns; /* a ready one */
         bool has_netns;
         struct order *then; /* by the same process */
+        struct shape *pool; /* where one like it would be ready; set by pool_claim() */
 };
 
 /* A child process at work. */
@@ -133,8 +134,10 @@ struct shape {
         TAILQ_ENTRY(shape) link;
         char hash[HASH_TEXT];
         struct policy *policy, *ceiling; /* ceiling NULL: without a network */
-        uint32_t wanted, making, ready;
+        uint32_t wanted, making, ready, waiting;
         uint64_t not_before_ns;
+        bool failed;                 /* the last one could not be made */
+        TAILQ_HEAD(, order) waiters; /* for the next ones that are made; their boxes have only a name */
 };
 
 struct warden {
@@ -255,6 +258,8 @@ int job_result(const struct ipc_msg *m, struct rd *ret_body, struct err *err);
 /* Queues a sandbox to be made; takes the policy and the variables. On failure box and order are gone. */
 int maker_order(struct order *o, struct err *err);
 void order_free(struct order *o);
+/* Tells the asker what became of it. */
+void maker_answer(const struct order *o, const struct box *b, bool from_pool);
 /* Starts makers while there is work. */
 void maker_next(void);
 /* Compiles, and fills in the plan's hash. */
@@ -268,7 +273,7 @@ void record_from(struct record *r, const struct box *b);
 /* Statement of what was read, and its hash, into the record; policy too. */
 struct sandbox;
 struct evidence;
-int maker_statement(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, struct record *into,
+int maker_statement(const struct plan *plan, const struct sandbox *sb, struct evidence *ev, struct record *into,
                     struct err *err);
 
 /* --- pool.c --- */
@@ -282,7 +287,9 @@ void pool_failed(struct box *b);
 /* Takes it out of its pool. */
 void pool_leave(struct box *b);
 /* A ready one becomes the order's. -EAGAIN: there is none. */
-int pool_claim(const struct wp_create *c, const struct order *o, uid_t uid, struct box **ret, struct err *err);
+int pool_claim(const struct wp_create *c, struct order *o, uid_t uid, struct box **ret, struct err *err);
+/* After -EAGAIN: the order waits for the next one that its pool makes. False: it has none, or one that makes none. */
+bool pool_wait(struct order *o);
 
 /* --- launch.c --- */
 int launch_start(struct box *b, uint32_t uid, struct asker asker, struct err *err);

@@ -125,7 +125,7 @@ static void memory_over_the_limit_kills_and_is_counted(void **state) {
         int status = groups_wait(groups_start(&g->c, eat_memory, &n));
 
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-        assert_int_equal(cgroup_usage(&g->c, true, &u, &err), 0);
+        assert_int_equal(cgroup_usage(&g->c, CGROUP_ALL, &u, &err), 0);
         assert_true(u.oom_kills >= 1);
         assert_in_range(u.memory_peak_bytes, 24u << 20, g->limits.memory_bytes);
 }
@@ -137,7 +137,7 @@ static void memory_below_the_limit_is_free(void **state) {
         size_t n = 24u << 20;
 
         assert_int_equal(groups_wait(groups_start(&g->c, eat_memory, &n)), 0);
-        assert_int_equal(cgroup_usage(&g->c, true, &u, &err), 0);
+        assert_int_equal(cgroup_usage(&g->c, CGROUP_ALL, &u, &err), 0);
         assert_int_equal(u.oom_kills, 0);
         assert_int_equal(u.pids_refused, 0);
 }
@@ -150,7 +150,7 @@ static void forks_over_the_limit_fail_and_are_counted(void **state) {
 
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), REFUSED);
-        assert_int_equal(cgroup_usage(&g->c, true, &u, &err), 0);
+        assert_int_equal(cgroup_usage(&g->c, CGROUP_ALL, &u, &err), 0);
         assert_true(u.pids_refused >= 1);
 }
 
@@ -167,7 +167,7 @@ static void processor_time_is_held_to_the_quota(void **state) {
         used_ms = (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1000 +
                   (use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1000;
         assert_in_range(used_ms, 10, SPIN_MS / 2); /* 80 are due; unlimited it would be 800 */
-        assert_int_equal(cgroup_usage(&g->c, true, &u, &err), 0);
+        assert_int_equal(cgroup_usage(&g->c, CGROUP_ALL, &u, &err), 0);
         if (u.cpu_us > 0)
                 assert_in_range(u.cpu_us, 10 * 1000, SPIN_MS / 2 * 1000);
         else
