@@ -56,8 +56,11 @@ static int ceiling_read(struct daemon *d, const char *tenant, struct policy *ret
 }
 
 int compose_ceiling(struct daemon *d, const char *tenant, char **ret, struct err *err) {
-        int r = tenant[0] ? store_tenant_ceiling(d->store, tenant, ret, err) : 0;
+        int r = 0;
 
+        *ret = NULL;
+        if (tenant[0]) /* what is made before anybody asks for it has none */
+                r = store_tenant_ceiling(d->store, tenant, ret, err);
         return r < 0 || *ret ? r : policy_canonical(&d->config.ceiling, ret, err);
 }
 

@@ -10,6 +10,14 @@ BOXES, SECONDS = 20, 3
 SERVICE_MS = 15  # of all three processes together, in that time
 
 
+def test_a_create_takes_a_ready_one(place):
+    with Server(place, "--pool", "2") as server:
+        api = server.client()
+        ready = harness.until(lambda: [e for e in api.events(api.create()) if e["data"].get("from_pool")], 10, 0.2)
+        assert ready, server.text()[-3000:]
+        assert server.stop() == 0
+
+
 def run_ns(pids):
     """Time that each process has run so far, to the nanosecond."""
     return {pid: int(pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in pids}
