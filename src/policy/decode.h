@@ -14,9 +14,7 @@ int policy_decode_at(const struct field_ctx *ctx, const struct json *doc, struct
 int policy_decode_net_at(const struct field_ctx *ctx, const struct json *doc, struct policy *p, struct err *err);
 /* policy_check(), except that a preset may still have to be expanded. */
 int policy_check_parts(const struct policy *p, struct err *err);
-/* A copy that owns what it has, for work that may fail; policy_move() puts it in place. The caller frees *ret. */
-int policy_copy(const struct policy *of, struct policy **ret, struct err *err);
+/* Puts a copy (policy_copy()) in place. */
 void policy_move(struct policy *to, struct policy *from);
-void policy_freep(struct policy **p);
 /* 1 to 63 characters of [A-Za-z0-9._-], beginning with a letter or digit. */
 bool policy_is_name(const char *s);

@@ -60,6 +60,9 @@ struct policy {
 void policy_default(struct policy *p);
 /* Frees what is inside; of a policy that was copied by assignment, only one copy may be done. */
 void policy_done(struct policy *p);
+/* A copy that owns what it has. The caller frees *ret. */
+int policy_copy(const struct policy *of, struct policy **ret, struct err *err);
+void policy_freep(struct policy **p);
 
 /*
  * Overlays the members of a decoded document on *p; a list of mounts, and the network as a whole, replace the one

@@ -30,7 +30,6 @@
 #include "evidence/evidence.h"
 #include "json/json.h"
 #include "network.h"
-#include "policy/decode.h"
 #include "sandbox/sandbox.h"
 #include "state.h"
 

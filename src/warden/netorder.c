@@ -19,7 +19,6 @@
 #include "evidence/evidence.h"
 #include "json/json.h"
 #include "network.h"
-#include "policy/decode.h"
 #include "policy/net.h"
 #include "sandbox/netpool.h"
 #include "sandbox/sandbox.h"

@@ -19,7 +19,6 @@
 #include "base/sys.h"
 #include "evidence/evidence.h"
 #include "network.h"
-#include "policy/decode.h"
 #include "policy/net.h"
 #include "sandbox/sandbox.h"
 #include "state.h"

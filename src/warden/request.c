@@ -12,7 +12,6 @@
 #include "base/wr.h"
 #include "json/json.h"
 #include "network.h"
-#include "policy/decode.h"
 #include "policy/net.h"
 #include "state.h"
 

@@ -4,6 +4,7 @@
  * docs/protocol/warden.md says what each does. Everything is fixed in size or bounded here; a policy and the variables
  * of a sandbox come as sealed memory (ipc_blob_make()). Strings are `str` of base/wr.h. Sandbox ids are the daemon's:
  * ID_LEN characters of a-z and 0-9.
+ * layers: allow-long every message, and what each has
  */
 #pragma once
 
