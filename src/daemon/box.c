@@ -149,10 +149,10 @@ struct box *box_any(const struct daemon *d, const char *id) {
         return map_get(d->boxes, id, strlen(id));
 }
 
-bool box_is_ending(const struct daemon *d, const char *id) {
+const char *box_ending(const struct daemon *d, const char *id) {
         const struct box *b = map_get(d->boxes, id, strlen(id));
 
-        return b && b->ending;
+        return b && b->ending ? b->reason : NULL;
 }
 
 int box_set_end(struct box *b, uint64_t ends_ms, struct err *err) {

@@ -63,7 +63,8 @@ void box_look(struct box *b, const struct wp_usage *u);
 struct box *box_find(const struct daemon *d, const char *tenant, const char *id_or_name);
 /* By id, also one whose end has begun. */
 struct box *box_any(const struct daemon *d, const char *id);
-bool box_is_ending(const struct daemon *d, const char *id);
+/* The reason, if its end has begun; else NULL. */
+const char *box_ending(const struct daemon *d, const char *id);
 /* Moves its end, in the store too. */
 int box_set_end(struct box *b, uint64_t ends_ms, struct err *err);
 /* Ends it: an event, then the warden, then the store. fn (may be NULL) hears of it, now or later; the box must not be

@@ -116,7 +116,7 @@ static void end_orphans(struct reconcile *c) {
         while ((b = map_next(c->listed, &at))) {
                 struct json *more;
 
-                if (box_is_ending(c->d, b->id) || is_being_made(c, b->id))
+                if (box_ending(c->d, b->id) || is_being_made(c, b->id))
                         continue;
                 c->n_orphans++;
                 more = json_new_object();

@@ -84,6 +84,7 @@ struct json *reply_facts(struct daemon *d, const char *tenant, const char *id) {
         struct store_sandbox row;
         struct store_last last;
         struct json *o, *e;
+        const char *ending;
         char time[CLOCK_TEXT];
         struct err err;
 
@@ -91,9 +92,10 @@ struct json *reply_facts(struct daemon *d, const char *tenant, const char *id) {
                 return NULL;
         o = json_new_object();
         json_set_str(o, "id", row.id);
-        json_set_str(o, "state", view_state(row.state));
-        if (row.reason[0])
-                json_set_str(o, "reason", row.reason);
+        ending = box_ending(d, row.id);
+        json_set_str(o, "state", ending ? "ending" : view_state(row.state));
+        if (ending || row.reason[0])
+                json_set_str(o, "reason", ending ? ending : row.reason);
         if (store_event_last(d->store, row.id, &last, &err) == 0) {
                 clock_rfc3339_at(time, last.time_ms);
                 e = json_new_object();
@@ -185,7 +187,7 @@ void reply_no_sandbox(struct request *q, const char *id) {
                                     row.reason);
                 else
                         reply_error(q, 404, "not_found", "sandbox %s was not found: it is %s", row.id,
-                                    box_is_ending(q->d, row.id) ? "ending" : view_state(row.state));
+                                    box_ending(q->d, row.id) ? "ending" : view_state(row.state));
         }
         store_sandbox_done(&row);
 }
