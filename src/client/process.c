@@ -124,12 +124,25 @@ void client_process_signal(struct client_process *p, int signal) {
 
 /* --- input --- */
 
+static void fail_input(struct client_process *p) {
+        struct err err = { 0 };
+
+        (void) err_set(&err, -ECONNRESET, ERR_PEER,
+                       "the connection was lost while input was open; how much of it arrived is not known");
+        fail(p, &err);
+}
+
 static void on_input_done(struct client_call *q, int result, const struct err *err, void *data) {
         struct client_process *p = data;
 
         (void) q, (void) err;
         p->input = NULL;
-        if (p->input_closes && result == 0)
+        if (result < 0) { /* the connection is lost; a terminal gets another one together with its output */
+                if (!p->config.tty)
+                        fail_input(p);
+                return;
+        }
+        if (p->input_closes)
                 small_call(p, "/process.Process/CloseStdin", message_about(p));
         p->input_over = true; /* what is written now goes nowhere, as into a closed pipe */
         if (p->config.on_room && !p->ended)
@@ -441,9 +454,7 @@ static void on_followed(struct client_call *q, int result, const struct err *err
         }
         p->input = client_call_cancel(p->input);
         if (p->config.wants_input && !p->config.tty && !p->input_over) {
-                (void) err_set(&why, -ECONNRESET, ERR_PEER,
-                               "the connection was lost while input was open; how much of it arrived is not known");
-                fail(p, &why);
+                fail_input(p);
                 return;
         }
         follow_later(p, &why);

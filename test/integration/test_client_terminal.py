@@ -98,6 +98,18 @@ def test_a_command_is_followed_over_a_restart_of_the_api(cli, box, server):
     assert out.decode().split("\n") == [f"line {i}" for i in range(4, 301)] + [""], err
 
 
+def test_a_shell_goes_on_after_a_restart_of_the_api(terminal, box, server):
+    t = terminal("shell", box)
+    t.type("echo rea''dy\n")
+    t.expect("ready")
+    os.kill(server.pid_of("gabiond"), signal.SIGKILL)
+    server.wait_up()
+    time.sleep(0.5)
+    t.type("echo go''es on; exit 4\n")
+    t.expect("goes on")
+    assert t.wait() == 4 and is_as_before(t)
+
+
 def test_input_that_was_open_is_not_taken_for_whole(cli, box, server):
     with cli.popen("exec", "-i", box, "cat", stdin=subprocess.PIPE) as p:
         p.stdin.write(b"x\n")
