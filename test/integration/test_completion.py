@@ -1,4 +1,5 @@
 """Completion offers exactly the commands and options that the program has, in three shells."""
+import pathlib
 import re
 import shutil
 import subprocess
@@ -96,3 +97,27 @@ def test_every_shell_knows_the_options_of_serve(tmp_path):
     assert set(re.findall(r"from serve' -l ([a-z-]+)", gabion("completion", "fish"))) == longs - {"help"}
     zsh = re.search(r"^    serve\).*", gabion("completion", "zsh"), re.M)[0]
     assert set(re.findall(r"--([a-z-]+)\[", zsh)) == longs
+
+
+REMOTE = ("create", "exec", "shell", "ps", "top", "inspect", "logs", "cp", "port", "stop", "rm")
+MAN = pathlib.Path(__file__).resolve().parents[2] / "docs/man"
+
+
+@pytest.mark.parametrize("verb", REMOTE)
+def test_help_completion_and_manual_have_the_same_options(verb, tmp_path):
+    rows = re.findall(r"^  (?:-(\w), |    )--([a-z-]+)", gabion(verb, "--help"), re.M)
+    longs, letters = {name for _, name in rows}, {letter for letter, _ in rows if letter}
+    assert longs >= {"server", "key-file", "ca-file", "help"}
+    assert bash_offers(tmp_path, "gabion", verb, "-") == {f"--{o}" for o in longs} | {f"-{o}" for o in letters}
+    fish = "\n".join(re.findall(rf"^.*from {verb}' .*$", gabion("completion", "fish"), re.M))
+    assert set(re.findall(r" -l ([a-z-]+)", fish)) == longs and set(re.findall(r" -s (\w)", fish)) == letters
+    zsh = re.search(rf"^    {verb}\).*", gabion("completion", "zsh"), re.M)[0]
+    assert set(re.findall(r"'\*--([a-z-]+)", zsh)) == longs and set(re.findall(r"'\*-(\w)", zsh)) == letters
+    page = (MAN / f"gabion-{verb}.1").read_text()
+    assert set(re.findall(r"^\.It .*?Fl Fl ([a-z-]+)", page, re.M)) == longs
+    assert set(re.findall(r"^\.It Fl (\w) ,", page, re.M)) == letters
+
+
+def test_values_of_options_are_completed_where_they_are_files(tmp_path):
+    assert "/etc/passwd" in bash_offers(tmp_path, "gabion", "ps", "--key-file", "/etc/passw")
+    assert bash_offers(tmp_path, "gabion", "create", "--name", "") == set()
