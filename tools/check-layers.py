@@ -24,7 +24,7 @@ OWNERS = {
 }
 # What strangers include; others: <component>.h
 PUBLIC = {"lib": ("gabion.h",), "http": ("http.h", "server.h"), "policy": ("policy.h", "net.h", "net_flags.h"),
-          "egressctl": ("egressctl.h", "trust.h", "truststore.h"),
+          "client": ("client.h", "process.h"), "egressctl": ("egressctl.h", "trust.h", "truststore.h"),
           "run": ("run.h", "remote.h"), "sandbox": ("sandbox.h", "netpool.h")}
 VAGUE = {"misc", "common", "shared", "util", "utils", "helper", "helpers"}
 INCLUDE = re.compile(r'\s*#\s*include\s+(["<])([^">]+)[">]')

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/copy.h"
+#include "client/process.h"
 #include "json/json.h"
 
 enum { CHMOD_BATCH = 64 };

@@ -25,6 +25,7 @@
 #include "base/tty.h"
 #include "cli/cli.h"
 #include "cli/remote.h"
+#include "client/process.h"
 #include "json/json.h"
 
 enum {

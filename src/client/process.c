@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,33 +20,10 @@
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "client/state.h"
+#include "client/command.h"
 #include "json/json.h"
 
 enum { ERROR_MAX = 64 << 10, GONE_MS = 1000 };
-
-static const char stream_type[] = "application/connect+json", keepalive[] = "{\"keepalive\":{}}";
-
-struct client_process {
-        struct client *client;
-        const struct client_box *box;
-        struct client_process_config config;
-        char user[CLIENT_NAME_TEXT];
-        /* output */
-        struct client_call *follow;
-        unsigned status;
-        struct evbuffer *in, *out; /* messages that are not whole yet; output that the owner has not taken */
-        enum client_stream stream;
-        uint32_t pid; /* 0: not started */
-        uint64_t at;  /* the next byte of output */
-        bool ended, noted;
-        struct event *again; /* to follow it once more */
-        uint64_t again_until_ms;
-        /* input */
-        struct client_call *input;
-        bool input_over, input_closes;
-        struct event *beat;
-};
 
 static uint64_t now_ms(void) {
         return clock_mono_ns() / 1000000;
@@ -62,175 +38,8 @@ static void finish(struct client_process *p, const struct client_exit *exit, con
         p->config.on_end(exit, err, p->config.data);
 }
 
-static void fail(struct client_process *p, const struct err *err) {
+void command_fail(struct client_process *p, const struct err *err) {
         finish(p, NULL, err);
-}
-
-/* --- small calls --- */
-
-static void on_small_done(struct client_call *q, int result, const struct err *err, void *data) {
-        (void) q, (void) result, (void) err, (void) data;
-}
-
-static struct json *message_about(const struct client_process *p) {
-        struct json *message = json_new_object(), *who = json_new_object();
-
-        json_set_int(who, "pid", p->pid);
-        json_set(message, "process", who);
-        return message;
-}
-
-/* Takes message. */
-static void small_call(struct client_process *p, const char *target, struct json *message) {
-        static const struct client_ops ops = { .on_done = on_small_done };
-        struct client_request r = { .method = "POST", .target = target, .box = p->box };
-        AUTO_FREE char *text = NULL;
-        struct client_call *q;
-        struct err err = { 0 };
-
-        if (!p->ended && p->pid && json_text(message, false, &text, &err) == 0) {
-                r.text = text;
-                (void) client_call_new(p->client, &r, &ops, NULL, &q, &err); /* who follows the command hears more */
-        }
-        (void) json_free(message);
-}
-
-void client_process_resize(struct client_process *p, uint16_t rows, uint16_t columns) {
-        struct json *message = message_about(p), *pty = json_new_object(), *size = json_new_object();
-
-        json_set_int(size, "rows", rows);
-        json_set_int(size, "cols", columns);
-        json_set(pty, "size", size);
-        json_set(message, "pty", pty);
-        small_call(p, "/process.Process/Update", message);
-}
-
-void client_process_signal(struct client_process *p, int signal) {
-        static const struct {
-                int signal;
-                const char *name;
-        } names[] = { { SIGINT, "SIGNAL_SIGINT" },   { SIGHUP, "SIGNAL_SIGHUP" },   { SIGQUIT, "SIGNAL_SIGQUIT" },
-                      { SIGTERM, "SIGNAL_SIGTERM" }, { SIGKILL, "SIGNAL_SIGKILL" }, { SIGUSR1, "SIGNAL_SIGUSR1" },
-                      { SIGUSR2, "SIGNAL_SIGUSR2" } };
-
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (names[i].signal == signal) {
-                        struct json *message = message_about(p);
-
-                        json_set_str(message, "signal", names[i].name);
-                        small_call(p, "/process.Process/SendSignal", message);
-                }
-}
-
-/* --- input --- */
-
-static void fail_input(struct client_process *p) {
-        struct err err = { 0 };
-
-        (void) err_set(&err, -ECONNRESET, ERR_PEER,
-                       "the connection was lost while input was open; how much of it arrived is not known");
-        fail(p, &err);
-}
-
-static void on_input_done(struct client_call *q, int result, const struct err *err, void *data) {
-        struct client_process *p = data;
-
-        (void) q, (void) err;
-        p->input = NULL;
-        if (result < 0) { /* the connection is lost; a terminal gets another one together with its output */
-                if (!p->config.tty)
-                        fail_input(p);
-                return;
-        }
-        if (p->input_closes)
-                small_call(p, "/process.Process/CloseStdin", message_about(p));
-        p->input_over = true; /* what is written now goes nowhere, as into a closed pipe */
-        if (p->config.on_room && !p->ended)
-                p->config.on_room(p->config.data);
-}
-
-static void on_input_room(struct client_call *q, void *data) {
-        struct client_process *p = data;
-
-        (void) q;
-        if (p->config.on_room && !p->ended)
-                p->config.on_room(p->config.data);
-}
-
-static void input_send(struct client_process *p, const char *text) {
-        struct evbuffer *bytes = evbuffer_new();
-
-        if (!bytes)
-                return;
-        stream_put(bytes, text);
-        client_call_write_buffer(p->input, bytes);
-        evbuffer_free(bytes);
-}
-
-static void on_beat(int fd, short what, void *arg) {
-        struct client_process *p = arg;
-
-        (void) fd, (void) what;
-        if (p->input && !p->input_closes)
-                input_send(p, keepalive);
-}
-
-static void input_open(struct client_process *p) {
-        static const struct client_ops ops = { .on_room = on_input_room, .on_done = on_input_done };
-        static const struct timeval every = { .tv_sec = CLIENT_INPUT_BEAT_S };
-        const struct client_request r = { .method = "POST",
-                                          .target = "/process.Process/StreamInput",
-                                          .box = p->box,
-                                          .type = stream_type,
-                                          .body = HTTP_BODY_CHUNKED,
-                                          .quiet_ms = UINT32_MAX };
-        struct err err = { 0 };
-        char text[64];
-
-        if (p->input || p->input_over || !p->config.wants_input)
-                return;
-        if (!p->beat)
-                p->beat = event_new(p->client->base, -1, EV_PERSIST, on_beat, p);
-        if (!p->beat || event_add(p->beat, &every) < 0 ||
-            client_call_new(p->client, &r, &ops, p, &p->input, &err) < 0) {
-                p->input_over = true;
-                return;
-        }
-        (void) snprintf(text, sizeof(text), "{\"start\":{\"process\":{\"pid\":%" PRIu32 "}}}", p->pid);
-        input_send(p, text);
-}
-
-void client_process_input(struct client_process *p, const void *bytes, size_t n) {
-        const char *at = bytes;
-
-        while (n > 0 && p->input && !p->input_closes) {
-                static char base64[STR_BASE64(CLIENT_INPUT_PIECE)], text[sizeof(base64) + 64];
-                size_t k = n < CLIENT_INPUT_PIECE ? n : CLIENT_INPUT_PIECE;
-
-                str_base64(base64, at, k);
-                (void) snprintf(text, sizeof(text), "{\"data\":{\"input\":{\"%s\":\"%s\"}}}",
-                                p->config.tty ? "pty" : "stdin", base64);
-                input_send(p, text);
-                at += k;
-                n -= k;
-        }
-}
-
-void client_process_close_input(struct client_process *p) {
-        static const char eot = 4;
-
-        if (!p->input || p->input_closes)
-                return;
-        if (p->config.tty) { /* a terminal has no end, only a key for it */
-                client_process_input(p, &eot, 1);
-                return;
-        }
-        p->input_closes = true;
-        client_call_end(p->input);
-}
-
-bool client_process_is_full(const struct client_process *p) {
-        return p->input && client_call_is_full(p->input);
 }
 
 /* --- output --- */
@@ -247,7 +56,7 @@ static void on_start(struct client_process *p, const struct process_message *m) 
 
         p->pid = m->pid;
         p->at = m->at;
-        input_open(p);
+        command_open_input(p);
         if (first && p->config.on_started)
                 p->config.on_started(p->config.data);
         if (!first && p->noted)
@@ -263,7 +72,7 @@ static void on_message(struct client_process *p, const struct json *message) {
         ssize_t n;
 
         if (process_message_read(message, &m, &err) < 0) {
-                fail(p, &err);
+                command_fail(p, &err);
                 return;
         }
         switch (m.event) {
@@ -276,7 +85,7 @@ static void on_message(struct client_process *p, const struct json *message) {
                 p->at += n > 0 ? (uint64_t) n : 0;
                 if (n < 0) {
                         (void) err_set(&err, (int) n, ERR_PEER, "the server sends output that is no base64");
-                        fail(p, &err);
+                        command_fail(p, &err);
                 }
                 break;
         case PROCESS_GAP:
@@ -307,7 +116,7 @@ static void on_last(struct client_process *p, const struct json *error) {
                 why = "the sandbox has no such user";
         (void) err_set(&err, r, ERR_PEER, "%.200s",
                        why ? why : "the server ends the stream without saying how the command ended");
-        fail(p, &err);
+        command_fail(p, &err);
 }
 
 static void take_messages(struct client_process *p) {
@@ -319,7 +128,7 @@ static void take_messages(struct client_process *p) {
                 if (p->ended)
                         return;
                 if (stream_next(p->in, &ev, &message, &err) < 0)
-                        fail(p, &err);
+                        command_fail(p, &err);
                 else if (ev == STREAM_MORE)
                         return;
                 else if (ev == STREAM_END)
@@ -364,7 +173,7 @@ static int follow(struct client_process *p, const char *target, const char *mess
         struct client_request r = { .method = "POST",
                                     .target = target,
                                     .box = p->box,
-                                    .type = stream_type,
+                                    .type = COMMAND_STREAM_TYPE,
                                     .body = HTTP_BODY_LENGTH,
                                     .length = strlen(message) + CLIENT_ENVELOPE,
                                     .quiet_ms = CLIENT_BEAT_MS };
@@ -402,7 +211,7 @@ static void follow_later(struct client_process *p, const struct err *why) {
         if (p->again_until_ms == 0)
                 p->again_until_ms = now_ms() + CLIENT_AGAIN_MAX_MS;
         if (gone || now_ms() >= p->again_until_ms || event_add(p->again, &soon) < 0) {
-                fail(p, why);
+                command_fail(p, why);
                 return;
         }
         /* Worth a word only if it takes longer than a restart. */
@@ -449,12 +258,12 @@ static void on_followed(struct client_call *q, int result, const struct err *err
                 (void) client_refusal(&why, p->status, body);
         }
         if (!p->pid || !is_worth_another(p, result)) {
-                fail(p, &why);
+                command_fail(p, &why);
                 return;
         }
         p->input = client_call_cancel(p->input);
         if (p->config.wants_input && !p->config.tty && !p->input_over) {
-                fail_input(p);
+                command_fail_input(p);
                 return;
         }
         follow_later(p, &why);

@@ -4,7 +4,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include "client/client.h"
+#include "client/process.h"
 
 struct addrinfo;
 struct dial;

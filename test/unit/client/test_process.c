@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "client/process.h"
 #include "json/json.h"
 #include "site.h"
 
