@@ -113,7 +113,8 @@ static int user_life(void) {
         groups_sleep_ms(50);
         if (pid < 0 || cgroup_verify_member(&c, proc_fd, pid, &err) < 0)
                 return complain("join", &err);
-        if (cgroup_freeze(&c, true, &err) < 0 || cgroup_usage(&c, CGROUP_ALL, &u, &err) < 0 || cgroup_kill(&c, &err) < 0)
+        if (cgroup_freeze(&c, true, &err) < 0 || cgroup_usage(&c, CGROUP_ALL, &u, &err) < 0 ||
+            cgroup_kill(&c, &err) < 0)
                 return complain("kill", &err);
         if (!WIFSIGNALED(groups_wait(pid)) || cgroup_remove(&c, &err) < 0)
                 return complain("remove", &err);
