@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/rd.h"
 #include "base/wr.h"
+#include "json/json.h"
 #include "sign/sign.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -34,6 +35,27 @@ static void event(const uint8_t *p, size_t n) {
         buf_done(&line);
 }
 
+/* What egress says of an attempt: it is ours, but names in it are chosen by a sandbox. Whatever they are, an event that
+ * passes the check becomes a record that checks. */
+static void attempt(const char *text, size_t n) {
+        static struct audit_event ev;
+        struct audit_place at = { .seq = 1, .node = "n" };
+        struct buf line = BUF_INIT(AUDIT_LINE_MAX);
+        uint8_t hash[HASH_BYTES], again[HASH_BYTES];
+        struct json *doc = NULL;
+        struct err err = { 0 };
+
+        if (json_parse("attempt", text, n, &doc, &err) < 0)
+                return;
+        audit_event_init(&ev, audit_attempt_kind(doc), "t", "");
+        audit_attempt(&ev, doc);
+        if (audit_event_check(&ev, &err) == 0 && audit_record_make(&ev, &at, &line, hash, &err) == 0 &&
+            audit_record_check(line.p, line.len, 1, at.prev, again, &err) < 0)
+                abort();
+        buf_done(&line);
+        (void) json_free(doc);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static const uint8_t prev[HASH_BYTES], pub[SIGN_PUBLIC] = { 0x3d, 0x40, 0x17, 0xc3 };
         const char *text = (const char *) data + 1;
@@ -47,6 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         size--;
         if (data[0] == 'e')
                 event(data + 1, size);
+        else if (data[0] == 'a')
+                attempt(text, size);
         else if (data[0] == 'r')
                 (void) audit_record_check(text, size, 1, prev, hash, &err);
         else if (data[0] == 'h')

@@ -59,6 +59,7 @@ static void answers(uint8_t which, const uint8_t *data, size_t n) {
         struct wp_end e;
         struct wp_event v;
         struct wp_status s;
+        struct wp_check k;
 
         if (which == 1 && wp_get_created(&r, &c) == 0)
                 wp_put_created(&w, &c), same(&w, data, n);
@@ -72,6 +73,8 @@ static void answers(uint8_t which, const uint8_t *data, size_t n) {
                 wp_put_event(&w, &v), same(&w, data, n);
         else if (which == 6 && wp_get_status(&r, &s) == 0)
                 wp_put_status(&w, &s), same(&w, data, n);
+        else if (which == 8 && wp_get_check(&r, &k) == 0)
+                wp_put_check(&w, &k), same(&w, data, n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -64,7 +64,6 @@ enum audit_kind {
         AUDIT_ALERT, /* of the runtime monitor */
         AUDIT_KINDS
 };
-
 enum audit_decision { AUDIT_NOTED, AUDIT_ALLOWED, AUDIT_DENIED };
 
 struct audit_field {
@@ -112,7 +111,7 @@ void audit_number(struct audit_event *ev, const char *key, int64_t value);
 void audit_item(struct audit_event *ev, const char *kind, const char *id, const char *method, bool ok);
 /* A program by its name, without its folder and never its arguments, and what it is for. */
 void audit_program(struct audit_event *ev, const char *command);
-/* An attempt to reach a host, as egress reports it (docs/protocol/egress.md). */
+/* An attempt to reach a host, as egress reports it. */
 enum audit_kind audit_attempt_kind(const struct json *attempt);
 void audit_attempt(struct audit_event *ev, const struct json *attempt);
 /* Tenant, kind, codes and keys are well formed. */

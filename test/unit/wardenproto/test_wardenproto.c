@@ -229,6 +229,25 @@ static void events_are_read_back(void **state) {
         WHOLE_ONLY(wp_get_event(&r, &out));
         assert_string_equal(out.text, "mount");
         assert_int_equal(out.suppressed, 1);
+        in = (struct wp_event){
+                .kind = WP_DRIFTED, .tenant = "t", .text = "mount", .found = "rw", .action = WP_FREEZES
+        };
+        memcpy(in.id, id, sizeof(in.id));
+        w = wr_to(bytes, sizeof(bytes) - 1);
+        wp_put_event(&w, &in);
+        WHOLE_ONLY(wp_get_event(&r, &out));
+        assert_string_equal(out.found, "rw");
+        assert_int_equal(out.action, WP_FREEZES);
+        in.action = WP_ACTIONS;
+        w = wr_to(bytes, sizeof(bytes));
+        wp_put_event(&w, &in);
+        {
+                struct rd r = start(w.len);
+
+                assert_int_equal(wp_get_event(&r, &out), -EBADMSG);
+        }
+        in = (struct wp_event){ .kind = WP_DENIED, .tenant = "t", .text = "mount" };
+        memcpy(in.id, id, sizeof(in.id));
         in.text[0] = '\033';
         w = wr_to(bytes, sizeof(bytes));
         wp_put_event(&w, &in);
@@ -236,6 +255,26 @@ static void events_are_read_back(void **state) {
                 struct rd r = start(w.len);
 
                 assert_int_equal(wp_get_event(&r, &out), -EBADMSG);
+        }
+}
+
+static void a_check_says_what_differs(void **state) {
+        struct wp_check in = { .drift = true, .control = "cgroup.memory", .found = "memory.max is 'max'" }, out;
+
+        (void) state;
+        w = wr_to(bytes, sizeof(bytes) - 1);
+        wp_put_check(&w, &in);
+        WHOLE_ONLY(wp_get_check(&r, &out));
+        assert_true(out.drift);
+        assert_string_equal(out.control, in.control);
+        assert_string_equal(out.found, in.found);
+        in.found[0] = '\n';
+        w = wr_to(bytes, sizeof(bytes));
+        wp_put_check(&w, &in);
+        {
+                struct rd r = start(w.len);
+
+                assert_int_equal(wp_get_check(&r, &out), -EBADMSG);
         }
 }
 
@@ -275,6 +314,7 @@ int main(void) {
                 cmocka_unit_test(answers_are_read_back),
                 cmocka_unit_test(a_full_list_fits_into_one_message),
                 cmocka_unit_test(events_are_read_back),
+                cmocka_unit_test(a_check_says_what_differs),
                 cmocka_unit_test(variables_have_names_and_ends),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
