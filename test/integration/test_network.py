@@ -10,7 +10,7 @@ import time
 
 import egress_world as world
 import pytest
-from harness import GABION, RUN_DIR, descendants, find_below, gabion, python, run, sh, slots, started, until
+from harness import GABION, RUN_DIR, descendants, find_below, gabion, python, run, sh, slots, started, status_of, until
 from network import FETCH, NAME, PATIENCE, fetch, flags, log, records, sandbox_id, web  # noqa: F401
 
 # --- without ---
@@ -133,6 +133,55 @@ def test_servers_inside_work_as_ever(web, log):
                 s.close()
         """, *flags(web, log))
     assert result.lines == ["own"] * 3, result
+
+
+def test_a_relay_inside_gains_nothing(web, log):
+    """Who asks does not matter, only for what: a proxy that runs inside is told the same as its client would be."""
+    result = python("""
+        import http.server, threading, urllib.request
+        class Relay(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                try:
+                    got = urllib.request.urlopen(self.path, timeout=5).read()
+                except OSError:
+                    got = b"refused"
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(got)
+        relay = http.server.HTTPServer(("127.0.0.1", 0), Relay)
+        threading.Thread(target=relay.serve_forever, daemon=True).start()
+        client = urllib.request.build_opener(urllib.request.ProxyHandler({"http": f"http://127.0.0.1:{relay.server_port}"}))
+        for host in ("web.example", "evil.example", "169.254.169.254"):
+            print(client.open(f"http://{host}/x").read().decode().strip())
+        """, *flags(web, log), "--json")
+    assert result.lines[:3] == ["GET /x 0", "refused", "refused"], result
+    assert {d["code"] for d in result.json["denials"]} == {"net.name_not_allowed", "net.metadata"}
+
+
+def test_connections_outlive_a_stop(log):
+    """The key that stops a job, and `fg`: nothing is closed meanwhile, and what came in waits."""
+    server = world.Server(world.echo)
+    script = """
+import socket, sys
+s = socket.create_connection(("web.example", 9000), 5)
+for line in sys.stdin:
+    s.sendall(b"x")
+    print(s.recv(1).decode() or "closed", flush=True)
+"""
+    words = ["--allow", f"{NAME}:9000", "--resolve", f"{NAME}:9000=127.0.0.1:{server.port}", "--egress-log", log]
+    try:
+        with started(*words, "--", "/usr/bin/python3", "-c", script) as p:
+            assert fetch(p) == "x"
+            p.send_signal(signal.SIGTSTP)
+            assert until(lambda: status_of(p.pid)["State"].split()[0] == "T")
+            p.stdin.write(b"\n")
+            p.stdin.flush()
+            time.sleep(0.5)
+            p.send_signal(signal.SIGCONT)
+            assert p.stdout.readline() == b"x\n" and fetch(p) == "x"
+            assert server.connections == 1
+    finally:
+        server.close()
 
 
 def test_a_ceiling_is_not_passed(web, log, tmp_path):
