@@ -37,24 +37,32 @@ static bool has_variable(const struct order *o, const char *name) {
         return false;
 }
 
-/* Variables by which programs find the bundle; those that the caller set are left alone. */
-static int trust_it(struct order *o, struct err *err) {
-        char text[sizeof(PLAN_BUNDLE) + 24];
+/* name has its '='. What the caller set is left alone. */
+static int set_variable(struct order *o, const char *name, const char *value, struct err *err) {
+        size_t n = strlen(name), k = strlen(value) + 1;
+        char *more;
 
-        for (size_t i = 0; i < TRUST_VARIABLES; i++) {
-                size_t n = (size_t) snprintf(text, sizeof(text), "%s%s", trust_variable(i), PLAN_BUNDLE) + 1;
-                char *more;
-
-                if (has_variable(o, trust_variable(i)))
-                        continue;
-                more = o->n_env + n <= WP_ENV_BYTES ? realloc(o->env, o->n_env + n) : NULL;
-                if (!more)
-                        return err_set(err, -E2BIG, ERR_LIMIT, "variables: more than %d KiB", WP_ENV_BYTES / 1024);
-                o->env = more;
-                memcpy(o->env + o->n_env, text, n);
-                o->n_env += n;
-        }
+        if (has_variable(o, name))
+                return 0;
+        more = o->n_env + n + k <= WP_ENV_BYTES ? realloc(o->env, o->n_env + n + k) : NULL;
+        if (!more)
+                return err_set(err, -E2BIG, ERR_LIMIT, "variables: more than %d KiB", WP_ENV_BYTES / 1024);
+        o->env = more;
+        memcpy(o->env + o->n_env, name, n);
+        memcpy(o->env + o->n_env + n, value, k);
+        o->n_env += n + k;
         return 0;
+}
+
+/* Variables by which programs find the bundle. */
+static int trust_it(struct order *o, struct err *err) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < TRUST_VARIABLES; i++)
+                r = set_variable(o, trust_variable(i), PLAN_BUNDLE, err);
+        if (r == 0 && !warden.facts.has_java_bundle)
+                r = set_variable(o, "JAVA_TOOL_OPTIONS=", "-Djavax.net.ssl.trustStore=/" PLAN_JAVA, err);
+        return r;
 }
 
 static bool own_certificates(const struct order *o) {

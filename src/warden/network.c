@@ -23,6 +23,7 @@
 #include "base/sys.h"
 #include "egressctl/egressctl.h"
 #include "egressctl/trust.h"
+#include "egressctl/truststore.h"
 #include "json/json.h"
 #include "policy/net.h"
 #include "policy/net_flags.h"
@@ -48,8 +49,8 @@ static struct {
         struct egressctl *egress; /* NULL: nobody has needed it yet */
         struct watch watch;       /* its socket, which egressctl owns */
         struct netpool *pool;
-        struct map *boxes; /* those with a network, by netbox.id */
-        struct buf trust;  /* what sandboxes with certificates of their own trust */
+        struct map *boxes;      /* those with a network, by netbox.id */
+        struct buf trust, java; /* what sandboxes with certificates of their own trust; for Java */
         uint64_t started_ns, again_ns;
         unsigned restarts;
         bool untold; /* some box may have to be told */
@@ -98,21 +99,31 @@ int network_namespace(struct netns *ret) {
         return net.pool ? netpool_take(net.pool, ret) : -EAGAIN;
 }
 
+static int certificates_read(struct err *err) {
+        int r = trust_bundle(settings.ca_bundle ? settings.ca_bundle : PLAN_BUNDLE, net.egress, &net.trust, err);
+
+        net.java = BUF_INIT(TRUST_BYTES);
+        if (r == 0)
+                r = truststore_jks(buf_str(&net.trust), &net.java, err);
+        if (r == 0 && net.java.bad)
+                r = err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+        if (r < 0) {
+                buf_done(&net.trust);
+                buf_done(&net.java);
+                net.trust = net.java = (struct buf){ 0 };
+        }
+        return r;
+}
+
 /* Read once: the same for all, as long as this warden lives. */
 int network_certificates(struct plan *plan, struct err *err) {
-        int r;
+        int r = plan->own_certificates && !net.trust.p ? certificates_read(err) : 0;
 
-        if (!plan->own_certificates)
-                return 0;
-        if (!net.trust.p) {
-                r = trust_bundle(settings.ca_bundle ? settings.ca_bundle : PLAN_BUNDLE, net.egress, &net.trust, err);
-                if (r < 0) {
-                        buf_done(&net.trust);
-                        net.trust = (struct buf){ 0 };
-                        return r;
-                }
-        }
+        if (r < 0 || !plan->own_certificates)
+                return r;
         plan->certificates = buf_str(&net.trust);
+        plan->java_store = net.java.p;
+        plan->n_java_store = net.java.len;
         return 0;
 }
 
