@@ -148,7 +148,7 @@ void control_network(struct request *q) {
         struct box *b = doc ? request_box(q) : NULL;
         bool internet, drop;
         struct changing *c;
-        struct store_sandbox row;
+        struct store_sandbox row = { 0 };
         struct err err = { 0 };
         int r;
 

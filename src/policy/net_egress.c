@@ -251,7 +251,7 @@ int policy_egress_read(const char *text, size_t n, struct policy_egress **ret, s
                 r = field_decode(&ctx, doc, fields, ARRAY_SIZE(fields), &d, err);
         if (r == 0)
                 r = policy_egress_new(d.policy, d.ceiling, d.resolve, d.n_resolve, &e, err);
-        if (r < 0)
+        if (r < 0 || !e)
                 return r;
         if (!str_eq(e->policy_hash, d.hash))
                 return err_set(err, -EBADMSG, ERR_INVALID, "egress document: policy_hash: not that of the policy");
