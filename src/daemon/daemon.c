@@ -126,7 +126,7 @@ static void on_tick(int fd, short what, void *arg) {
 }
 
 static void on_stop(int fd, short what, void *arg) {
-        static const struct timeval every = { .tv_usec = STOP_TICK_MS * 1000 };
+        static const struct timeval every = { .tv_usec = STOP_TICK_MS * 1000L };
         struct stop *s = arg;
 
         (void) fd, (void) what;

@@ -7,10 +7,10 @@ struct err;
 struct reconcile;
 
 int reconcile_new(struct daemon *d, struct reconcile **ret, struct err *err);
-struct reconcile *reconcile_free(struct reconcile *r);
+struct reconcile *reconcile_free(struct reconcile *c);
 /*
  * The warden is there (again): asks what runs, and tells warden_agreed(). Rows without a sandbox are gone ("lost"), the
  * others are boxes again. Sandboxes without either are ended: now, and in later rounds those that were still being
  * made.
  */
-void reconcile_start(struct reconcile *r);
+void reconcile_start(struct reconcile *c);

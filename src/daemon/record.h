@@ -31,8 +31,8 @@ void record_running(struct daemon *d, const struct store_sandbox *row);
 void record_ended(struct daemon *d, const char *tenant, const char *sandbox, const struct json *data, int cleaned);
 
 /* A command is about to start. 0: it may; 1: envd_permitted() will say; negative: it may not. */
-int record_command(struct box *b, const struct envd_event *ev);
-void record_command_ended(struct box *b, const struct envd_event *ev);
+int record_command(struct box *b, const struct envd_event *from);
+void record_command_ended(struct box *b, const struct envd_event *from);
 
 /* An attempt of a sandbox to reach something, as egress tells it. */
 void record_attempt(struct daemon *d, const char *sandbox, const char *json);

@@ -56,6 +56,7 @@ static void client_text(const struct http_conn *c, char dst[ADDR_TEXT]) {
 
 /* The path itself is not logged: it may carry what nobody should see. Its pattern tells as much. */
 static void log_request(const struct request *q, const char *client, const char *method, int result) {
+        uint64_t us = (clock_mono_ns() - q->began_ns) / 1000;
         struct json *more = json_new_object();
 
         json_set_str(more, "request", q->id);
@@ -63,7 +64,7 @@ static void log_request(const struct request *q, const char *client, const char 
         json_set_str(more, "method", method);
         json_set_str(more, "route", q->route ? q->route->pattern : NULL);
         json_set_int(more, "status", q->status);
-        json_set_real(more, "ms", (double) ((clock_mono_ns() - q->began_ns) / 1000) / 1000);
+        json_set_real(more, "ms", (double) us / 1000);
         if (q->auth.tenant.id[0]) {
                 json_set_str(more, "tenant", q->auth.tenant.name);
                 json_set_str(more, "key", q->auth.key.id);

@@ -104,7 +104,7 @@ static void give_back(struct scribe *s, struct letters *list, int code, const ch
 }
 
 static void retry_later(struct scribe *s) {
-        static const struct timeval soon = { .tv_usec = RETRY_MS * 1000 };
+        static const struct timeval soon = { .tv_usec = RETRY_MS * 1000L };
 
         (void) event_add(s->timer, &soon);
 }

@@ -106,7 +106,7 @@ static int server_key(struct daemon *d, struct err *err) {
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
                 return fail(err, "server key", path);
-        n = fd_write_all(fd, text, 2 * HASH_BYTES);
+        n = fd_write_all(fd, text, strlen(text));
         if (n == 0 && fsync(fd) < 0)
                 n = -errno;
         if (n < 0)

@@ -97,7 +97,7 @@ static void on_failing(int fd, short what, void *arg) {
 }
 
 static void retry_later(struct warden *w) {
-        static const struct timeval soon = { .tv_usec = RETRY_MS * 1000 };
+        static const struct timeval soon = { .tv_usec = RETRY_MS * 1000L };
 
         (void) event_add(w->timer, &soon);
 }
