@@ -97,7 +97,7 @@ int client_refusal(struct err *err, unsigned status, const struct json *body) {
 static int read_body(struct asked *a, struct err *err) {
         size_t n = evbuffer_get_length(a->body);
         const char *text = n > 0 ? (const char *) evbuffer_pullup(a->body, -1) : NULL;
-        int r = text ? json_parse("the server's answer", text, n, &a->reply.body, err) : 0;
+        int r = text ? json_parse_long("the server's answer", text, n, CLIENT_VALUES, &a->reply.body, err) : 0;
 
         if (a->reply.status < 200 || a->reply.status > 299)
                 return client_refusal(err, a->reply.status, a->reply.body);

@@ -7,6 +7,7 @@ enum {
         CLIENT_TOKEN_TEXT = 256,
         CLIENT_NAME_TEXT = 64,          /* of a sandbox, or its id */
         CLIENT_REPLY_MAX = 32 << 20,    /* one whole answer in memory */
+        CLIENT_VALUES = 500 * 1000,     /* of JSON in it: a directory of 40,000 files */
         CLIENT_MESSAGE_MAX = 4 << 20,   /* one message of a stream */
         CLIENT_ENVELOPE = 5,            /* flag and length before it */
         CLIENT_EVENT_MAX = 256 << 10,   /* one event of an event stream */

@@ -22,7 +22,7 @@ enum { WRECK_OBJECT = 1000, WRECK_ARRAY = 1001 };
 
 /* Values: the document, one for each comma, and one for each container that is not empty. Text that is not JSON may
  * be counted wrongly; it is refused afterwards. */
-static int measure(const char *what, const char *text, size_t n, struct err *err) {
+static int measure(const char *what, const char *text, size_t n, size_t max, struct err *err) {
         size_t depth = 0, nodes = 1;
         bool quoted = false, opened = false;
 
@@ -48,16 +48,16 @@ static int measure(const char *what, const char *text, size_t n, struct err *err
                         depth--;
                 if (depth > JSON_DEPTH)
                         return json_error(err, what, 0, "nested deeper than %d levels", JSON_DEPTH);
-                if (nodes > JSON_NODES)
-                        return json_error(err, what, 0, "more than %d values", JSON_NODES);
+                if (nodes > max)
+                        return json_error(err, what, 0, "more than %zu values", max);
         }
         return 0;
 }
 
-int json_parse(const char *what, const char *text, size_t n, struct json **ret, struct err *err) {
+int json_parse_long(const char *what, const char *text, size_t n, size_t max, struct json **ret, struct err *err) {
         json_error_t why;
         json_t *j;
-        int r = measure(what, text, n, err);
+        int r = measure(what, text, n, max, err);
 
         if (r < 0)
                 return r;
@@ -68,6 +68,10 @@ int json_parse(const char *what, const char *text, size_t n, struct json **ret, 
                 return json_error(err, what, why.line > 0 ? (unsigned) why.line : 0, "not JSON: %s", why.text);
         *ret = tree_of(j);
         return 0;
+}
+
+int json_parse(const char *what, const char *text, size_t n, struct json **ret, struct err *err) {
+        return json_parse_long(what, text, n, JSON_NODES, ret, err);
 }
 
 static bool is_wreck(const json_t *j) {

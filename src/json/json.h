@@ -20,6 +20,8 @@ enum { JSON_DEPTH = 16, JSON_NODES = 20000 };
 
 /* Parses JSON text of n bytes. `what` names it in errors. */
 int json_parse(const char *what, const char *text, size_t n, struct json **ret, struct err *err);
+/* The same with a limit of the caller's own in place of JSON_NODES. */
+int json_parse_long(const char *what, const char *text, size_t n, size_t max, struct json **ret, struct err *err);
 /*
  * Parses one YAML document: plain scalars are null (also `~` and nothing), true, false, JSON's numbers, or else
  * strings; quoted scalars are strings. ret_lines may be NULL; otherwise the caller owns *ret_lines.

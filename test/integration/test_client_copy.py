@@ -6,7 +6,6 @@ import os
 import pathlib
 import signal
 import socket
-import ssl
 import subprocess
 import threading
 
@@ -215,51 +214,25 @@ def test_private_ports_are_opened_by_the_client(cli, forwarded, box):
         inside.kill()
 
 
-@pytest.fixture
-def https(server, place):
-    """(URL, CA file): TLS in front of the server, as an operator would put it there."""
+def test_tls_is_checked(cli, place):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                     "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", place / "key.pem",
                     "-out", place / "cert.pem"], check=True, capture_output=True, timeout=30)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(place / "cert.pem", place / "key.pem")
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def pump(a, b, last):
-        try:
-            while data := a.recv(65536):
-                b.sendall(data)
-        except OSError:
-            pass
-        try:
-            last(b)
-        except OSError:
-            pass
-
-    def serve():
-        while True:
-            try:
-                raw, _ = listener.accept()
-                client = context.wrap_socket(raw, server_side=True)
-            except ssl.SSLError:
-                continue
-            except OSError:
-                return
-            upstream = socket.create_connection(server.address)
-            threading.Thread(target=pump, args=(client, upstream, lambda s: s.close()), daemon=True).start()
-            threading.Thread(target=pump, args=(upstream, client, lambda s: s.unwrap()), daemon=True).start()
-
-    threading.Thread(target=serve, daemon=True).start()
-    yield "https://localhost:%d" % listener.getsockname()[1], str(place / "cert.pem")
-    listener.close()
-
-
-def test_tls_is_checked(cli, box, https):
-    url, ca = https
-    assert cli.ok("exec", "--server", url, "--ca-file", ca, box, "echo", "over TLS") == "over TLS\n"
-    data = os.urandom(400_000)
-    assert cli("exec", "-i", "--server", url, "--ca-file", ca, box, "cat", data=data).stdout == data
-    assert "certificate not accepted" in cli.refused("ps", "--server", url)
+    (place / "key.pem").chmod(0o600)
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    with Server(place, "--listen", f"tls:127.0.0.1:{port}", "--certificate", str(place / "cert.pem"),
+                "--certificate-key", str(place / "key.pem")) as server:
+        cli.env.update(GABION_SERVER=f"https://localhost:{port}", GABION_API_KEY=server.key)
+        assert "certificate not accepted" in cli.refused("ps")
+        cli.env["GABION_CA_FILE"] = str(place / "cert.pem")
+        cli.ok("create", "--name", "safe")
+        data = os.urandom(400_000)
+        assert cli("exec", "-i", "safe", "cat", data=data).stdout == data
+        cli.ok("cp", "-", "safe:x", data=data)
+        assert cli("cp", "safe:x", "-").stdout == data
+        cli.env["GABION_SERVER"] = f"https://127.0.0.1:{port}"
+        assert "certificates are checked by name" in cli.refused("ps")
 
 
 def test_a_unix_socket_will_do(cli, place):

@@ -135,6 +135,30 @@ static void an_answer_has_a_limit(void **state) {
         site_stop(&s);
 }
 
+/* As long as a directory with thousands of files. */
+static void lists(struct http_conn *c, const struct http_head *head, const char *body, size_t n_body, unsigned n) {
+        struct buf text = BUF_INIT(1 << 20);
+
+        (void) head, (void) body, (void) n_body, (void) n;
+        for (int i = 0; i < 30000; i++)
+                buf_addf(&text, "%c{\"name\":%d}", i == 0 ? '[' : ',', i);
+        buf_addf(&text, "]");
+        say(c, 200, buf_str(&text));
+        buf_done(&text);
+}
+
+static void a_long_list_is_read(void **state) {
+        struct client_reply r;
+        struct site s;
+
+        (void) state;
+        site_start(&s, false, lists);
+        assert_int_equal(ask(&s, "GET", "/", NULL, &r), 0);
+        assert_int_equal(json_len(r.body), 30000);
+        client_reply_done(&r);
+        site_stop(&s);
+}
+
 static void nobody_there_is_said_with_a_hint(void **state) {
         struct client_reply r;
         struct site s, gone;
@@ -188,6 +212,7 @@ int main(void) {
                 cmocka_unit_test(requests_arrive_and_answers_come_back),
                 cmocka_unit_test(refusals_say_what_the_server_said),
                 cmocka_unit_test(an_answer_has_a_limit),
+                cmocka_unit_test(a_long_list_is_read),
                 cmocka_unit_test(nobody_there_is_said_with_a_hint),
                 cmocka_unit_test(sandboxes_are_found_and_called),
         };
