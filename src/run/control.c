@@ -29,7 +29,10 @@ static int malformed(const char *what, struct err *err) {
 
 /* The other requests are about the network. */
 static int no_network(const struct loop *l, struct err *err) {
-        return l->net->egress ? 0 : err_set(err, -EOPNOTSUPP, ERR_INVALID, "the sandbox has no network");
+        return l->net->egress ? 0
+                              : err_set(err, -EOPNOTSUPP, ERR_INVALID,
+                                        "the sandbox has no network: it was started without --net, --allow or a policy "
+                                        "that has one");
 }
 
 static int on_policy(struct ipc_call *call, struct err *err) {
