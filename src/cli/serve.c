@@ -36,6 +36,7 @@ enum {
         BACKOFF_MAX_MS = 5000,
         STOP_MS = 20000,
         NAP_MS = 20,
+        KEPT = 16,
         NOTARY_UID = 65532, /* if there is no user gabion-notary */
 };
 
@@ -56,7 +57,9 @@ struct serve {
         char run[64], socket[96], uid[16], pid[16];
         char log[CLI_PROGRAM], log_socket[96];
         const char *user, *data;
-        const char *audit; /* "off", the socket of a notary, or a directory; NULL: in the data directory */
+        const char *audit;      /* "off", the socket of a notary, or a directory; NULL: in the data directory */
+        const char *kept[KEPT]; /* --audit-keep */
+        size_t n_kept;
         bool keep, no_landlock;
 };
 
@@ -78,6 +81,7 @@ static const struct option options[] = {
         { "ca-bundle", required_argument, NULL, 'w' },
         { "resolve", required_argument, NULL, 'w' },
         { "audit", required_argument, NULL, 'a' },
+        { "audit-keep", required_argument, NULL, 'K' },
         { "run", required_argument, NULL, 'r' },
         { "keep", no_argument, NULL, 'k' },
         { "without-landlock", no_argument, NULL, 'l' },
@@ -106,6 +110,7 @@ static int help(void) {
                 "      --config FILE          settings; options after it win\n"
                 "      --log LEVEL            error, warning or info (default)\n"
                 "      --audit DIR|SOCKET|off the audit log (default DATA/audit), or a notary that runs already\n"
+                "      --audit-keep [TENANT=]TIME  drop older records (default: keep all)\n"
                 "      --run DIR              sockets (default /run/gabion-warden)\n"
                 "      --keep                 sandboxes go on when the service stops\n"
                 "      --without-landlock     for kernels that have none\n"
@@ -315,6 +320,11 @@ static int read_options(int argc, char **argv, struct serve *s) {
                                 return cli_usage("serve", "--audit: an absolute path or off is expected");
                         s->audit = optarg;
                         break;
+                case 'K':
+                        if (s->n_kept == KEPT)
+                                return cli_usage("serve", "--audit-keep: at most %d", KEPT);
+                        s->kept[s->n_kept++] = optarg;
+                        break;
                 case 'l':
                         s->no_landlock = true;
                         add(&s->daemon, "--without-landlock");
@@ -365,6 +375,10 @@ static int audit_prepare(struct serve *s, uid_t uid, gid_t gid, struct err *err)
 
         for (size_t i = 0; i < ARRAY_SIZE(words); i++)
                 add(&s->notary, words[i]);
+        for (size_t i = 0; i < s->n_kept; i++) {
+                add(&s->notary, "--keep");
+                add(&s->notary, s->kept[i]);
+        }
         if (s->no_landlock)
                 add(&s->notary, "--without-landlock");
         return cli_program(s->notary.name, s->notary.beside, s->notary.path, err);
