@@ -67,7 +67,7 @@ int loop_open(struct err *err) {
 
 void loop_turn(void) {
         static int wait_ms; /* the first turn waits for nothing */
-        int pool_ms, net_ms, check_ms;
+        int later[4];
 
         n_events = epoll_wait(warden.epoll_fd, events, EVENTS, wait_ms);
         for (int i = 0; i < n_events; i++) {
@@ -79,14 +79,12 @@ void loop_turn(void) {
         client_bury();
         /* Last, so that a caller sees what this turn has ended, before another one waits. */
         wait_ms = box_retry();
-        pool_ms = pool_fill();
-        net_ms = network_turn();
-        check_ms = check_due();
+        later[0] = pool_fill();
+        later[1] = network_turn();
+        later[2] = check_due();
+        later[3] = recover_again();
         maker_next();
-        if (wait_ms < 0 || (pool_ms >= 0 && pool_ms < wait_ms))
-                wait_ms = pool_ms;
-        if (wait_ms < 0 || (net_ms >= 0 && net_ms < wait_ms))
-                wait_ms = net_ms;
-        if (wait_ms < 0 || (check_ms >= 0 && check_ms < wait_ms))
-                wait_ms = check_ms;
+        for (size_t i = 0; i < ARRAY_SIZE(later); i++)
+                if (wait_ms < 0 || (later[i] >= 0 && later[i] < wait_ms))
+                        wait_ms = later[i];
 }

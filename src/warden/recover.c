@@ -24,7 +24,9 @@
 #include "network.h"
 #include "state.h"
 
-enum { LOCK_MS = 15000, STEP_NS = 5000000 };
+enum { LOCK_MS = 15000, STEP_NS = 5000000, AGAIN_MS = 2000 };
+
+static uint64_t again_ns; /* when the slots are looked at for the second time; 0: they were */
 
 static const char prefix[] = "sbx-";
 
@@ -177,6 +179,40 @@ static int records(struct err *err) {
         return d ? 0 : err_set(err, -errno, ERR_INTERNAL, "%s: %s", WARDEN_SLOTS, strerror(errno));
 }
 
+/*
+ * A maker that was killed while it took its slot leaves an empty file, like a `gabion run` that was killed with its
+ * janitor. Nobody holds it, so nobody needs it. That maker may die a moment after we have looked: we look twice.
+ */
+static void sweep(void) {
+        CLEANUP(dir_closep) DIR *d = dir_open(warden.slots_fd, ".");
+        struct dirent *e;
+
+        while (d && (e = readdir(d))) {
+                bool slot = str_has_prefix(e->d_name, prefix) && !strchr(e->d_name, '.');
+                AUTO_FD int fd = slot ? openat(warden.slots_fd, e->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
+                struct stat st;
+                struct err err;
+
+                if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0 ||
+                    st.st_size > 0)
+                        continue;
+                if (end_groups(e->d_name, &err) == 0)
+                        (void) unlinkat(warden.slots_fd, e->d_name, 0);
+        }
+}
+
+int recover_again(void) {
+        uint64_t now = clock_mono_ns();
+
+        if (again_ns == 0)
+                return -1;
+        if (now < again_ns)
+                return (int) ((again_ns - now) / 1000000) + 1;
+        again_ns = 0;
+        sweep();
+        return -1;
+}
+
 /* A slot file is there before its group and stays longer, so a group without one belongs to nobody. */
 static void orphans(void) {
         const char *parent;
@@ -213,6 +249,8 @@ int recover(struct err *err) {
 
         if (r < 0)
                 return r;
+        sweep();
+        again_ns = clock_mono_ns() + AGAIN_MS * 1000000ull;
         orphans();
         stale_sockets("agents");
         stale_sockets("gates");

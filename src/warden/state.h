@@ -314,3 +314,5 @@ int check_statement(const struct box *b, struct err *err);
 /* --- recover.c --- */
 /* Finds what a warden before us left: adopts what lives, ends the rest. */
 int recover(struct err *err);
+/* A little later, once more. Milliseconds until then, or -1. */
+int recover_again(void);

@@ -212,7 +212,7 @@ def test_random_moments(w):
                 a.close()
             slots = {f"sbx-{one.slot:04}" for one in found.values()}
             assert {os.path.basename(g) for g in harness.control_groups()} == slots, f"round {n}"
-            assert set(os.listdir("/run/gabion")) == slots
+            assert harness.until(lambda: set(os.listdir("/run/gabion")) == slots, 5), f"round {n}"
             assert set(os.listdir(f"{w.run}/agents")) == set(os.listdir(f"{w.run}/gates")) == set(found)
             for ident in found:
                 c.kill(ident)
