@@ -192,7 +192,7 @@ static bool answers(const char *socket) {
 }
 
 static void nap(void) {
-        static const struct timespec t = { .tv_nsec = NAP_MS * 1000000 };
+        static const struct timespec t = { .tv_nsec = NAP_MS * 1000000L };
 
         (void) nanosleep(&t, NULL);
 }
@@ -278,7 +278,7 @@ static void start_due(struct serve *s) {
 
 /* Until a signal says that it is enough. 0, or the exit code of a start that never was one. */
 static int supervise(struct serve *s, const sigset_t *signals) {
-        static const struct timespec soon = { .tv_nsec = NAP_MS * 1000000 };
+        static const struct timespec soon = { .tv_nsec = NAP_MS * 1000000L };
 
         for (;;) {
                 bool waiting = !s->warden.pid || !s->daemon.pid || (s->notary.argc > 0 && !s->notary.pid);
