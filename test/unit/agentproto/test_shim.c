@@ -99,13 +99,21 @@ static void exit_is_kept_for_who_comes_late(void **state) {
 static void lost_output_is_counted(void **state) {
         enum { ALL = 300000 };
         struct conn *c = conn_open(*state);
-        struct ap_start s = start_of(SHELL("head -c 299998 /dev/zero | tr '\\0' x; read y; echo; echo z"));
-        struct ap_running run = start(c, &s);
+        char mark[] = "/tmp/gabion-shim-XXXXXX", line[128];
+        struct ap_start s;
+        struct ap_running run;
         struct seen *o;
+        int fd = mkstemp(mark);
+
+        assert_true(fd >= 0 && close(fd) == 0);
+        (void) snprintf(line, sizeof(line), "head -c 299998 /dev/zero | tr '\\0' x; rm %s; read y; echo; echo z", mark);
+        s = start_of(SHELL(line));
+        run = start(c, &s);
 
         conn_expect(c, AP_STDIN_CREDIT);
         conn_empty(c, AP_DETACH, run.number);
-        (void) usleep(200000);
+        for (int i = 0; i < 1000 && access(mark, F_OK) == 0; i++)
+                (void) usleep(10000); /* all is written; what is still in the pipe is read before the end is told */
         (void) attach(c, run.number, 0, AP_QUIET);
         conn_expect(c, AP_STDIN_CREDIT);
         conn_empty(c, AP_STDIN_EOF, run.number);
