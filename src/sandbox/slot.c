@@ -92,13 +92,21 @@ int slot_claim(struct sandbox *sb, bool rootless, struct err *err) {
         return 0;
 }
 
+static void slot_free(int run_fd, const char *name) {
+        char sock[SLOT_SOCKET];
+
+        slot_socket(sock, name);
+        (void) unlinkat(run_fd, sock, 0); /* first: the slot's owner is who may remove it */
+        (void) unlinkat(run_fd, name, 0);
+}
+
 void slot_drop(struct sandbox *sb, bool free_it) {
         char name[CGROUP_NAME];
 
         if (sb->slot_fd >= 0) {
                 slot_name(name, sb->slot);
                 if (free_it)
-                        (void) unlinkat(sb->run_fd, name, 0);
+                        slot_free(sb->run_fd, name);
                 (void) close(TAKE_FD(sb->slot_fd));
         }
         if (sb->run_fd >= 0)
@@ -139,11 +147,7 @@ int slot_each_dead(int run_fd, int (*fn)(void *arg, const char *name), void *arg
                 if (slot_is_kept(fd)) /* its sandbox goes on by itself, and is the warden's to judge */
                         continue;
                 if (fn(arg, d->d_name) == 0) {
-                        char sock[SLOT_SOCKET];
-
-                        slot_socket(sock, d->d_name);
-                        (void) unlinkat(run_fd, sock, 0);
-                        (void) unlinkat(run_fd, d->d_name, 0);
+                        slot_free(run_fd, d->d_name);
                         n++;
                 }
         }
