@@ -3,7 +3,8 @@
 
 How long from a create to the first output of a command (one client), how many whole cycles of create, exec and kill a second
 (several clients), how long an exec in a living sandbox takes, and what idle sandboxes weigh and burn. The same command without
-a sandbox and in bwrap is started in the same run, before and after, for the ratios.
+a sandbox and in bwrap is started in the same run, before and after, for the ratios. Judged is the server as it comes, with its
+audit log; the same without it is measured beside it.
 
 JSON on standard output, a table on standard error. Needs root. GABION: the program (default build/gabion). BENCH_TURNS: creates
 of one client, execs, plain starts (default 200). BENCH_SECONDS: of cycles (default 5). BENCH_BOXES: idle sandboxes
@@ -118,19 +119,24 @@ def idle(running, port, key):
             "cpu_ms_per_s": round(cpu / QUIET_S, 2)}
 
 
-def measure(folder):
-    settings = pathlib.Path(folder) / "settings.yaml"
-    settings.write_text(SETTINGS)
-    settings.chmod(0o644)
-    before = others()
-    with server.Server(folder, "--config", settings) as running:
+def times(folder, *options, weigh):
+    with server.Server(folder, *options) as running:
         port, key = str(running.address[1]), running.key
         wait_steady(running.process.pid)
         one = load("cycle", port, 1, 60, TURNS, key=key)
         wait_steady(running.process.pid)
         exec_ms = load("exec", port, TURNS, key=key)["exec_ms"]
         many = load("cycle", port, CLIENTS, SECONDS, 10**6, key=key)
-        report = {"one_client": one, "exec_ms": exec_ms, "many_clients": many, "idle": idle(running, port, key)}
+        return {"one_client": one, "exec_ms": exec_ms, "many_clients": many, **({"idle": idle(running, port, key)} if weigh else {})}
+
+
+def measure(folder):
+    settings = pathlib.Path(folder) / "settings.yaml"
+    settings.write_text(SETTINGS)
+    settings.chmod(0o644)
+    before = others()
+    report = times(folder, "--config", settings, weigh=True)
+    report["without_audit"] = times(folder, "--config", settings, "--audit", "off", weigh=False)
     return {**report, "without_a_server": {"before": before, "after": others()}}
 
 
@@ -142,9 +148,9 @@ def judge(report):
     report["promises"] = {name: {"seen": seen[name], how: bound, "met": seen[name] <= bound if how == "at_most" else seen[name] >= bound}
                           for name, (how, bound) in PROMISED.items()}
     report["ratios"] = {}
-    for name, times in report["without_a_server"]["after"].items():
-        first = (times["output"]["p50"] + report["without_a_server"]["before"][name]["output"]["p50"]) / 2
-        whole = (times["exec"]["p50"] + report["without_a_server"]["before"][name]["exec"]["p50"]) / 2
+    for name, after in report["without_a_server"]["after"].items():
+        first = (after["output"]["p50"] + report["without_a_server"]["before"][name]["output"]["p50"]) / 2
+        whole = (after["exec"]["p50"] + report["without_a_server"]["before"][name]["exec"]["p50"]) / 2
         report["ratios"][f"create_to_output/{name}"] = round(seen["create_to_output_p50_ms"] / first, 2)
         report["ratios"][f"exec/{name}"] = round(seen["exec_p50_ms"] / whole, 2)
 
@@ -152,12 +158,15 @@ def judge(report):
 def table(report):
     rows = [("create to output, 1 client", report["one_client"]["create_to_output_ms"]), ("  of it create", report["one_client"]["create_ms"]),
             ("  kill", report["one_client"]["kill_ms"]), ("exec of /bin/true", report["exec_ms"])]
-    rows += [(f"{name}, output", times["output"]) for name, times in report["without_a_server"]["after"].items()]
-    print(f"the server, ms (load before {report['load_before']})    p50      p99", file=sys.stderr)
-    for name, times in rows:
-        print(f"  {name:28} {times['p50']:8.2f} {times['p99']:8.2f}", file=sys.stderr)
+    bare = report["without_audit"]
+    rows += [("create to output, no audit log", bare["one_client"]["create_to_output_ms"]), ("exec, no audit log", bare["exec_ms"])]
+    rows += [(f"{name}, output", after["output"]) for name, after in report["without_a_server"]["after"].items()]
+    print(f"the server, ms (load before {report['load_before']})      p50      p99", file=sys.stderr)
+    for name, row in rows:
+        print(f"  {name:30} {row['p50']:8.2f} {row['p99']:8.2f}", file=sys.stderr)
     many, weight = report["many_clients"], report["idle"]
-    print(f"  {many['cycles_per_s']} cycles of create, exec and kill a second, {CLIENTS} clients\n  idle, of {weight['sandboxes']}: "
+    print(f"  {many['cycles_per_s']} cycles of create, exec and kill a second ({bare['many_clients']['cycles_per_s']} without audit log), "
+          f"{CLIENTS} clients\n  idle, of {weight['sandboxes']}: "
           f"{weight['kib_each']} KiB each, {weight['pss_kib_each']} of it its processes; {weight['cpu_ms_per_s']} ms of processor time a second",
           file=sys.stderr)
     print("  " + ", ".join(f"{name}: {value}" for name, value in report["ratios"].items()), file=sys.stderr)

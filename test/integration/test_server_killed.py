@@ -95,6 +95,7 @@ def test_fifty_commands_outlive_the_service(place):
         assert harness.until(lambda: all(f.last for f in followers), 20), server.text()[-3000:]
         first = {f.pid for f in followers}
         for n in range(ROUNDS):
+            began = time.monotonic()
             shoot(server, "gabiond")
             time.sleep(rng.uniform(0, 0.4))
             shoot(server, "gabion-warden")
@@ -104,6 +105,7 @@ def test_fifty_commands_outlive_the_service(place):
             assert harness.until(lambda: all(f.last > s for f, s in zip(followers, seen)), 20), f"round {n}: {seen}"
             assert not [f.wrong for f in followers if f.wrong], f"round {n}"
             assert set(api.ids()) == rows(server, 1) == made and not rows(server, 0), f"round {n}"
+            print(f"round {n}: {time.monotonic() - began:.1f} s")
             again = api.create()
             assert api.delete(f"/sandboxes/{again}").status == 204, f"round {n}"
         assert sum(f.gaps for f in followers) == 0 and first == {f.pid for f in followers}
