@@ -29,9 +29,9 @@ def packages():
     folder.mkdir(exist_ok=True)
     for p in [*HERE.glob("*.mjs"), *HERE.glob("*.cjs"), HERE / "package.json"]:
         shutil.copy(p, folder)
-    # `latest` is looked up again every time; without a registry what was installed before will do.
-    p = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefer-online"], cwd=folder, capture_output=True, text=True,
-                       timeout=INSTALL_S)
+    # Named, so that it is looked up every time; without a registry what was installed before will do.
+    p = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--no-save", "--no-package-lock", "--prefer-online", "--fetch-retries=1",
+                        "e2b@latest"], cwd=folder, capture_output=True, text=True, timeout=INSTALL_S)
     if p.returncode != 0 and not (folder / "node_modules/e2b").exists():
         pytest.skip(f"the npm registry cannot be reached: {p.stderr.strip().splitlines()[-1:]}")
     return folder

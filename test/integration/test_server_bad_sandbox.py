@@ -228,7 +228,7 @@ def test_a_server_inside_that_never_reads_stops_the_client(server, box):
     pid = stream.pid()
     wait_for(lambda: box.sh("grep -c :1F91 /proc/net/tcp").finish()[1].strip() != b"0")
     before = memory(server, "VmHWM")
-    got, sent = send_endlessly(server, head(box, 8081, CHUNKED), b"1\r\na\r\n" * 10000, seconds=4)
+    got, sent = send_endlessly(server, head(box, 8081, CHUNKED), b"1\r\na\r\n" * 10000, seconds=2)
     assert got == b"" and sent < 32 << 20
     assert memory(server, "VmHWM") < before + 32 * 1024
     box.signal(pid=pid)
