@@ -35,13 +35,25 @@ static void closep(DIR **d) {
 static int up_directory(struct copy *c, int fd, const char *shown, const char *to, unsigned depth, struct err *err) {
         CLEANUP(closep) DIR *dir = fdopendir(fd); /* takes fd */
         const struct dirent *e;
-        int r = dir ? make_directory(c, to, err) : err_set(err, -errno, ERR_INVALID, "%s: %s", shown, strerror(errno));
+        int r;
 
+        if (!dir) {
+                r = err_set(err, -errno, ERR_INVALID, "%.200s: %s", shown, strerror(errno));
+                (void) close(fd);
+                return r;
+        }
         if (depth == COPY_DEPTH)
                 return err_set(err, -ELOOP, ERR_INVALID, "%.100s: more than %d directories deep", shown, COPY_DEPTH);
-        while (r == 0 && (errno = 0, e = readdir(dir))) {
+        r = make_directory(c, to, err);
+        while (r == 0) {
                 char there[COPY_PATH], here[COPY_PATH];
 
+                errno = 0;
+                e = readdir(dir);
+                if (!e && errno != 0)
+                        return err_set(err, -errno, ERR_INVALID, "%.200s: %s", shown, strerror(errno));
+                if (!e)
+                        break;
                 if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
                         continue;
                 r = copy_join(there, to, e->d_name, err);

@@ -53,7 +53,7 @@ static int count_commands(struct remote *r, const struct client_box *box, bool a
 }
 
 static void let_end(struct remote *r, const char *name, uint64_t timeout_s) {
-        static const struct timespec nap = { .tv_nsec = NAP_MS * 1000000 };
+        static const struct timespec nap = { .tv_nsec = NAP_MS * 1000000L };
         uint64_t until = clock_mono_ns() + timeout_s * 1000000000;
         struct client_box box = { 0 };
         struct err err = { 0 };

@@ -215,7 +215,7 @@ static void on_late(int fd, short what, void *arg) {
 }
 
 static void on_signal(int fd, short what, void *arg) {
-        static const struct timeval soon = { .tv_usec = 500 * 1000 };
+        static const struct timeval soon = { .tv_usec = 500 * 1000L };
         struct exec *x = arg;
         uint16_t rows, columns;
 

@@ -69,9 +69,9 @@ void text_size(char dst[TABLE_CELL], uint64_t bytes) {
 void text_span(char dst[TABLE_CELL], uint64_t seconds) {
         if (seconds < 120)
                 (void) snprintf(dst, TABLE_CELL, "%us", (unsigned) seconds);
-        else if (seconds < 120 * 60)
+        else if (seconds < 7200)
                 (void) snprintf(dst, TABLE_CELL, "%um", (unsigned) (seconds / 60));
-        else if (seconds < 48 * 3600)
+        else if (seconds < 172800)
                 (void) snprintf(dst, TABLE_CELL, "%uh", (unsigned) (seconds / 3600));
         else
                 (void) snprintf(dst, TABLE_CELL, "%ud", (unsigned) (seconds / 86400));

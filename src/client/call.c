@@ -169,7 +169,6 @@ static void wait_for(struct client_call *q, unsigned ms) {
 static void on_event(struct bufferevent *bev, short what, void *arg) {
         struct client_call *q = arg;
         struct err err = { 0 };
-        int r;
 
         if (q->ended)
                 return;
@@ -178,13 +177,10 @@ static void on_event(struct bufferevent *bev, short what, void *arg) {
                 wait_for(q, q->quiet_ms);
         } else if (what & BEV_EVENT_TIMEOUT) {
                 fail(q, -ETIMEDOUT, q->ready ? "has said nothing for too long" : "does not speak TLS");
-        } else if (q->place->url.scheme == CLIENT_HTTPS && (r = tls_error(bev, what, &err)) != -ENODATA) {
+        } else if (q->place->url.scheme == CLIENT_HTTPS && tls_error(bev, what, &err) != -ENODATA) {
                 finish(q, err_wrap(&err, "the server at %s", q->place->url.text), &err);
-        } else if (what & BEV_EVENT_EOF) {
+        } else { /* an end, or an error after which an answer that is already here counts */
                 q->eof = true;
-                pull(q);
-        } else {
-                q->eof = true; /* an answer that is already here counts: a server may answer and close early */
                 pull(q);
         }
 }

@@ -204,7 +204,7 @@ static int follow(struct client_process *p, const char *target, const char *mess
 }
 
 static void follow_later(struct client_process *p, const struct err *why) {
-        static const struct timeval soon = { .tv_usec = CLIENT_AGAIN_MS * 1000 };
+        static const struct timeval soon = { .tv_usec = CLIENT_AGAIN_MS * 1000L };
         bool gone = p->status == 502 && p->again_until_ms > 0 &&
                     now_ms() + CLIENT_AGAIN_MAX_MS - GONE_MS > p->again_until_ms;
 
