@@ -67,9 +67,9 @@ static const struct option_word {
 #define EXPLAIN_OPTIONS                                                                                                \
         "--host --port --method --path --address --policy --net --allow --resolve --ceiling --json --help"
 
-#define SERVE_OPTIONS                                                                                                  \
-        "--listen --data --key-file --user --domain --policy --ceiling --pool --config --log --run --keep "            \
-        "--without-landlock --help"
+#define SERVE_OPTIONS                                                                                                            \
+        "--listen --certificate --certificate-key --data --key-file --user --domain --policy --ceiling --upstream-proxy --bind " \
+        "--ca-bundle --resolve --pool --config --log --audit --audit-keep --run --keep --without-landlock --help"
 
 static const struct {
         const char *name, *what;
@@ -133,25 +133,26 @@ static void bash_values(void) {
 static void bash_commands(void) {
         for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
                 (void) printf("%s ", commands[i].name);
-        (void) printf("--help --version\"; return; fi\n"
-                      "    case ${COMP_WORDS[1]} in\n"
-                      "    run|plan) _gabion_run ;;\n"
-                      "    policy) _gabion_policy ;;\n"
-                      "    egress) _gabion_words \"log --follow --sandbox --denied --json --file --help\" ;;\n"
-                      "    reach|doctor) _gabion_words \"--json --help\" ;;\n"
-                      "    audit) case $COMP_CWORD in 2) _gabion_words \"" AUDIT_ACTIONS " --help\" ;;\n"
-                      "           *) case $cur in -*) _gabion_words \"" AUDIT_OPTIONS
-                      "\" ;; *) _gabion_files ;; esac ;;\n"
-                      "           esac ;;\n"
-                      "    dossier) case $cur in -*) _gabion_words \"--output --log --socket --tenant --help\" ;;\n"
-                      "             *) _gabion_files ;; esac ;;\n"
-                      "    verify) case $cur in -*) _gabion_words \"--key --help\" ;; *) _gabion_files ;; esac ;;\n"
-                      "    serve) case ${COMP_WORDS[COMP_CWORD-1]} in\n"
-                      "        --data|--key-file|--policy|--ceiling|--config|--run) _gabion_files ;;\n"
-                      "        --log) _gabion_words \"error warning info\" ;;\n"
-                      "        --listen|--user|--domain|--pool) ;;\n"
-                      "        *) _gabion_words \"" SERVE_OPTIONS "\" ;; esac ;;\n"
-                      "    completion) _gabion_words \"bash zsh fish\" ;;\n");
+        (void) printf(
+                "--help --version\"; return; fi\n"
+                "    case ${COMP_WORDS[1]} in\n"
+                "    run|plan) _gabion_run ;;\n"
+                "    policy) _gabion_policy ;;\n"
+                "    egress) _gabion_words \"log --follow --sandbox --denied --json --file --help\" ;;\n"
+                "    reach|doctor) _gabion_words \"--json --help\" ;;\n"
+                "    audit) case $COMP_CWORD in 2) _gabion_words \"" AUDIT_ACTIONS " --help\" ;;\n"
+                "           *) case $cur in -*) _gabion_words \"" AUDIT_OPTIONS "\" ;; *) _gabion_files ;; esac ;;\n"
+                "           esac ;;\n"
+                "    dossier) case $cur in -*) _gabion_words \"--output --log --socket --tenant --help\" ;;\n"
+                "             *) _gabion_files ;; esac ;;\n"
+                "    verify) case $cur in -*) _gabion_words \"--key --help\" ;; *) _gabion_files ;; esac ;;\n"
+                "    serve) case ${COMP_WORDS[COMP_CWORD-1]} in\n"
+                "        --data|--key-file|--policy|--ceiling|--config|--run|--audit|--ca-bundle) _gabion_files ;;\n"
+                "        --certificate|--certificate-key) _gabion_files ;;\n"
+                "        --log) _gabion_words \"error warning info\" ;;\n"
+                "        --listen|--user|--domain|--pool|--upstream-proxy|--bind|--resolve|--audit-keep) ;;\n"
+                "        *) _gabion_words \"" SERVE_OPTIONS "\" ;; esac ;;\n"
+                "    completion) _gabion_words \"bash zsh fish\" ;;\n");
         completion_remote_bash();
         (void) printf("    esac\n"
                       "}\n"
@@ -299,6 +300,10 @@ static void zsh_script(void) {
                 "'--key-file[for the first key]:file:_files' '--user[of the API]:user:_users' "
                 "'--domain[of the ports of sandboxes]:name: ' '--policy[policy file]:file:_files' "
                 "'--ceiling[none, public, packages or a file]:network:_files' '--pool[kept ready]:number: ' "
+                "'--certificate[of TLS]:file:_files' '--certificate-key[its key]:file:_files' "
+                "'--upstream-proxy[go out through a proxy]:url: ' '--bind[source address]:address: ' "
+                "'--ca-bundle[certificates to trust]:file:_files' '*--resolve[a mapping]:mapping: ' "
+                "'--audit[the audit log]:folder:_files' '--audit-keep[how long]:time: ' "
                 "'--config[settings]:file:_files' '--log[what is logged]:level:(error warning info)' "
                 "'--run[sockets]:folder:_files' '--keep[sandboxes go on]' "
                 "'--without-landlock[for kernels that have none]' '--help[show help]' ;;\n"
@@ -322,6 +327,14 @@ static void fish_serve(void) {
                 { "policy", " -r -F" },
                 { "ceiling", " -r -F -a 'none public packages'" },
                 { "pool", " -x" },
+                { "certificate", " -r -F" },
+                { "certificate-key", " -r -F" },
+                { "upstream-proxy", " -x" },
+                { "bind", " -x" },
+                { "ca-bundle", " -r -F" },
+                { "resolve", " -x" },
+                { "audit", " -r -F" },
+                { "audit-keep", " -x" },
                 { "config", " -r -F" },
                 { "log", " -x -a 'error warning info'" },
                 { "run", " -r -F" },

@@ -1,10 +1,14 @@
 """The sub-commands against a real server: what they print, what they return, and what they say when something is wrong."""
 import json
 import os
+import pathlib
+import re
 import secrets
 import signal
+import subprocess
 import time
 
+import harness
 import pytest
 from client import Cli, box, cli  # noqa: F401  pylint: disable=unused-import
 
@@ -230,3 +234,14 @@ def test_an_auditor_sees_but_does_not_enter(cli, box, server):
     assert auditor.ok("ps", "--names") == box + "\n" and "sandbox.running" in auditor.ok("logs", box)
     assert "but not connect to it" in auditor.refused("exec", box, "true")
     assert auditor("rm", box).returncode == 125 and auditor("create").returncode == 125
+
+
+def test_the_first_use_in_the_manual_works_by_copy_and_paste(cli, place):
+    text = (pathlib.Path(__file__).resolve().parents[2] / "docs/server.md").read_text()
+    script = re.search(r"^First use.*?```\n(.*?)```", text, re.M | re.S)[1]
+    assert script.count("gabion ") == 7
+    cli.env["PATH"] = f"{pathlib.Path(harness.GABION).parent}:{cli.env['PATH']}"
+    out = subprocess.run(["bash", "-ec", script], env=cli.env, cwd=place, capture_output=True, text=True, timeout=30)
+    assert (out.returncode, out.stderr) == (0, "")
+    name = pathlib.Path("/etc/hostname").read_text()
+    assert "\n42\n" in out.stdout and name in out.stdout and (place / "from-outside").read_text() == name
