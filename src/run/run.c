@@ -120,7 +120,7 @@ static void judge(struct loop *l) {
                 denial_add(l, "limit.disk", "limits.disk", "the sandbox's files reached the limit",
                            "raise limits.disk and limits.memory, or write to a mounted directory");
         if (!l->sb->has_cgroup ||
-            cgroup_usage(&l->sb->cgroup, l->o->want_details ? CGROUP_TOTALS : CGROUP_EVENTS, &u, &e) < 0)
+            cgroup_usage(&l->sb->cgroup, l->o->want_details ? CGROUP_ALL : CGROUP_EVENTS, &u, &e) < 0)
                 return;
         if (u.memory_peak_bytes > 0)
                 res->memory_peak_bytes = u.memory_peak_bytes;

@@ -115,7 +115,8 @@ int watch_start(struct watch *w, struct loop *l, const struct evidence *first, s
         memset(w->quiet_ns, 0, sizeof(w->quiet_ns));
         w->l = l;
         w->first = first;
-        w->next_ns = clock_mono_ns() + ns(monitor_of(w)->interval_ms);
+        /* What is not as planned from the start is the twin's, whose weakness is to be attacked, not found again. */
+        w->next_ns = l->result->mismatch[0] ? UINT64_MAX : clock_mono_ns() + ns(monitor_of(w)->interval_ms);
         r = fan_start(&w->fan, l->plan->policy, l->sb, first, err);
         if (r < 0)
                 fan_done(&w->fan);
