@@ -142,11 +142,26 @@ def test_a_lost_page_cache_loses_nothing_that_was_acknowledged(log, socket):
     assert set(out.split()) <= set(ids_in(log))
 
 
+def whole_lines(text):
+    """Calls that strace shows in two halves, because another thread's came between, count when they return; replies when
+    they begin."""
+    begun = {}
+    for line in text.splitlines():
+        pid = line.split()[0]
+        if line.endswith("<unfinished ...>") and "sendmsg(" not in line:
+            begun[pid] = line.removesuffix("<unfinished ...>").rstrip()
+        elif "resumed>" in line:
+            if pid in begun:
+                yield begun.pop(pid) + line.split("resumed>", 1)[1]
+        else:
+            yield line
+
+
 def replay(text, log):
     """From a trace: for each head that was made durable, the durable size of the segment at that moment; and how many
     replies were sent after the newest head was durable. A reply before that is a failure."""
     sizes, synced, heads, replies, dirty_head = {}, {}, [], 0, False
-    for line in text.splitlines():
+    for line in whole_lines(text):
         if "pwrite64(" in line and "/load/" in line:
             path = line.split("<", 1)[1].split(">", 1)[0]
             data, count, at = line.split(">, ", 1)[1].rsplit(", ", 2)
