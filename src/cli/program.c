@@ -30,7 +30,7 @@ int cli_program(const char *name, const char *beside, char dst[CLI_PROGRAM], str
                        GABION_LIBEXEC);
 }
 
-/* Becomes gabion-client, which is dynamic and knows TLS: see docs/decisions/023-client.md. argv[-1] is ours, too. */
+/* Becomes gabion-client, which is dynamic and knows TLS: see docs/decisions/025-client.md. argv[-1] is ours, too. */
 int cmd_remote(int argc, char **argv) {
         char path[CLI_PROGRAM];
         struct err err = { 0 };

@@ -1,6 +1,6 @@
 /*
  * remote_main.c - gabion-client: `gabion create, exec, ...` become this program. It is dynamic, because it has TLS and
- * looks names up, and `gabion run` must not pay for that (docs/decisions/023-client.md).
+ * looks names up, and `gabion run` must not pay for that (docs/decisions/025-client.md).
  */
 #include <fcntl.h>
 #include <signal.h>
