@@ -24,7 +24,7 @@
 #include "sandbox/sandbox.h"
 #include "state.h"
 
-enum { CHECK_TICK_MS = 200, CHECK_EVERY_MS = 1000, CHECK_BATCH = 12, CHECK_CONFIRM_MS = 60 };
+enum { CHECK_TICK_MS = 500, CHECK_EVERY_MS = 1000, CHECK_BATCH = 8, CHECK_CONFIRM_MS = 60 };
 
 static struct {
         uint64_t next_ns;
