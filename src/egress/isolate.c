@@ -95,8 +95,10 @@ int isolate_user(struct err *err) {
                 return err_set(err, r, ERR_INTERNAL, "isolate: user: capabilities");
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
                 return fail(err, "user", "ambient capabilities");
-        /* Becoming another user makes a process dumpable again. */
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        /* Becoming another user makes a process dumpable again. The end of the control socket ends us too, but only
+         * when we look at it; a supervisor that was killed meanwhile leaves nobody else who would. */
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+            prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
                 return fail(err, "user", "no new privileges");
         return 0;
 }

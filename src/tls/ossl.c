@@ -3,6 +3,10 @@
 
 #include <errno.h>
 
+#include <event2/buffer.h>
+#include <event2/bufferevent_ssl.h>
+#include <event2/bufferevent_struct.h>
+#include <event2/event.h>
 #include <openssl/err.h>
 
 #include "base/err.h"
@@ -73,4 +77,16 @@ static int on_alpn(SSL *s, const unsigned char **out, unsigned char *n_out, cons
 
 void ossl_http_only(SSL_CTX *ctx) {
         SSL_CTX_set_alpn_select_cb(ctx, on_alpn, NULL);
+}
+
+static void on_room(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg) {
+        struct bufferevent *bev = arg;
+
+        (void) input;
+        if (info->n_deleted > 0 && SSL_pending(bufferevent_openssl_get_ssl(bev)) > 0)
+                event_active(&bev->ev_read, EV_READ, 0);
+}
+
+int ossl_read_on(struct bufferevent *bev) {
+        return evbuffer_add_cb(bufferevent_get_input(bev), on_room, bev) ? 0 : -ENOMEM;
 }

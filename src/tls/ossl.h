@@ -4,6 +4,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+struct bufferevent;
 struct err;
 struct tls_ca;
 struct tls_client;
@@ -23,6 +24,12 @@ int ossl_ctx_new(const SSL_METHOD *method, SSL_CTX **ret, struct err *err);
 
 /* A server that speaks HTTP/1.1, and nothing to clients that only offer other protocols. */
 void ossl_http_only(SSL_CTX *ctx);
+
+/*
+ * For a TLS connection on a socket, once: when its full input buffer has room again, libevent waits for the socket,
+ * although OpenSSL may hold the rest of a record, behind which nothing may ever come.
+ */
+int ossl_read_on(struct bufferevent *bev);
 
 /* A certificate for a canonical name and a public key, signed by the CA. The caller owns *ret. */
 int ossl_leaf(const struct tls_ca *ca, const char *name, EVP_PKEY *key, X509 **ret, struct err *err);

@@ -71,6 +71,10 @@ struct bufferevent *tls_server_open(struct tls_server *s, struct event_base *bas
                 return NULL;
         }
         bufferevent_openssl_set_allow_dirty_shutdown(bev, 0);
+        if (ossl_read_on(bev) < 0) {
+                bufferevent_free(bev);
+                return NULL;
+        }
         return bev;
 }
 

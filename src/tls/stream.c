@@ -62,6 +62,10 @@ int tls_connect_fd(struct tls_client *c, struct event_base *base, int fd, const 
         if (!bev)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "TLS: out of memory");
         bufferevent_openssl_set_allow_dirty_shutdown(bev, 0);
+        if (ossl_read_on(bev) < 0) {
+                bufferevent_free(bev);
+                return err_set(err, -ENOMEM, ERR_INTERNAL, "TLS: out of memory");
+        }
         *ret = bev;
         return 0;
 }
