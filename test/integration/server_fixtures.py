@@ -5,6 +5,7 @@ import tempfile
 
 import harness
 import pytest
+from server import Server
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +27,8 @@ def place():
 @pytest.fixture(scope="module")
 def server(module_place):
     """One `gabion serve` for the tests of a file, without anything left when it ends."""
-    server_module = pytest.importorskip("server")
     before, known = harness.mounts(), set(harness.descendants(os.getpid()))
-    with server_module.Server(module_place) as running:
+    with Server(module_place) as running:
         yield running
         assert running.stop() == 0, running.text()[-3000:]
     found = harness.wait_clean(before, known)

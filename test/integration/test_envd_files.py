@@ -7,34 +7,15 @@ import urllib.parse
 import uuid
 
 import pytest
-from envd import ID, Client, RpcError, Server, basic, signature, wait_for
+from envd import ID, RpcError, basic, signature, wait_for
+from envd_fixtures import code_of, envd, server  # noqa: F401
 
 OCTETS = {"Content-Type": "application/octet-stream"}
 
 
 @pytest.fixture
-def server(tmp_path):
-    home = tmp_path / "home"
-    home.mkdir()
-    s = Server(home)
-    yield s
-    s.stop()
-
-
-@pytest.fixture
-def envd(server):
-    return Client(server)
-
-
-@pytest.fixture
 def home(server):
     return server.home
-
-
-def code_of(call):
-    with pytest.raises(RpcError) as e:
-        call()
-    return e.value.code
 
 
 def put(envd, path, data=b"", headers=None, **query):

@@ -4,21 +4,8 @@ import threading
 import time
 
 import pytest
-from envd import ID, Client, Server, wait_for
-
-
-@pytest.fixture
-def server(tmp_path):
-    home = tmp_path / "home"
-    home.mkdir()
-    s = Server(home)
-    yield s
-    s.stop()
-
-
-@pytest.fixture
-def envd(server):
-    return Client(server)
+from envd import ID, wait_for
+from envd_fixtures import envd, server  # noqa: F401
 
 
 class Inside:

@@ -5,27 +5,8 @@ import threading
 import time
 
 import pytest
-from envd import Client, RpcError, Server, basic, envelope, wait_for
-
-
-@pytest.fixture
-def server(tmp_path):
-    home = tmp_path / "home"
-    home.mkdir()
-    s = Server(home)
-    yield s
-    s.stop()
-
-
-@pytest.fixture
-def envd(server):
-    return Client(server)
-
-
-def code_of(call):
-    with pytest.raises(RpcError) as e:
-        call()
-    return e.value.code
+from envd import RpcError, basic, envelope, wait_for
+from envd_fixtures import code_of, envd, server  # noqa: F401
 
 
 def test_start_tells_pid_output_of_both_streams_and_the_end(envd):
