@@ -320,6 +320,27 @@ static void a_cut_is_no_end_for_the_socket_variant(void **state) {
         assert_int_equal(pair.client.err.code, -ECONNRESET);
 }
 
+/* What OpenSSL has decrypted when the buffer was full is read when there is room, though the socket says nothing more.
+ */
+static void a_full_buffer_leaves_nothing_behind(void **state) {
+        enum { ALL = 16000 };
+        static char text[ALL + 1];
+        struct bufferevent *bev = NULL;
+        struct err err = { 0 };
+
+        (void) state;
+        memset(text, 'x', ALL);
+        serve(NAME);
+        assert_int_equal(tls_connect_fd(client, pair.base, pair.fds[1], NAME, &bev, &err), 0);
+        pair.fds[1] = -1;
+        bufferevent_setwatermark(bev, EV_READ, 0, ALL / 16);
+        pair_watch(&pair.client, bev);
+        pair_run(&pair, 0);
+        end_say(&pair.server, text);
+        pair_run(&pair, ALL);
+        assert_int_equal(pair.client.n_read, ALL);
+}
+
 static void bad_names_are_refused_before_anything_is_said(void **state) {
         static const char *const bad[] = { "", "A.example", "127.0.0.1", "a.example." };
         struct bufferevent *under = pair_plain(&pair, 0), *bev = NULL;
@@ -372,6 +393,7 @@ int main(void) {
                 CASE(no_tickets_no_sessions_no_renegotiation),
                 CASE(a_cut_is_no_end),
                 CASE(a_cut_is_no_end_for_the_socket_variant),
+                CASE(a_full_buffer_leaves_nothing_behind),
                 CASE(bad_names_are_refused_before_anything_is_said),
                 CASE(garbage_is_a_protocol_error),
                 cmocka_unit_test(roots_that_cannot_be_read_are_named),
