@@ -1,4 +1,4 @@
-/* monitor.c - `monitor` and `filesystem.watch`. Names only: what a rule looks at is in src/run. */
+/* monitor.c - `monitor` and `filesystem.watch`. Names only: what a rule looks at is in src/monitor. */
 #include "policy/monitor.h"
 
 #include <errno.h>

@@ -304,7 +304,7 @@ static void poll_set(struct life *f, struct pollfd p[AT_COUNT]) {
         control_poll(&f->l->control, p + AT_REMOTE);
         p[AT_EGRESS] = (struct pollfd){ network_fd(f->l->net), POLLIN, 0 };
         p[AT_AUDIT] = (struct pollfd){ record_fd(f->l->record), POLLIN, 0 };
-        p[AT_FILES] = (struct pollfd){ f->l->watch->fan.fd, POLLIN, 0 };
+        p[AT_FILES] = (struct pollfd){ monitor_fd(&f->l->watch->monitor), POLLIN, 0 };
 }
 
 static int wait_ms(struct life *f) {

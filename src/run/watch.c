@@ -16,16 +16,11 @@
 #include "plan/plan.h"
 #include "run/loop.h"
 
-enum { CONFIRM_MS = 100, QUIET_S = 1 };
-enum { RULE_CALLS, RULE_PROGRAMS, RULE_WRITES, RULE_RESOURCES, RULE_HOSTS };
+enum { CONFIRM_MS = 100 };
 
-struct finding {
-        enum audit_kind kind;
-        enum policy_action action;
-        const char *rule, *object, *found;
-};
+static const char drift_rule[] = "monitor.on_drift";
 
-static const struct policy_monitor *monitor_of(const struct watch *w) {
+static const struct policy_monitor *rules_of(const struct watch *w) {
         return &w->l->plan->policy->monitor;
 }
 
@@ -33,11 +28,14 @@ static uint64_t ns(uint64_t ms) {
         return ms * 1000000;
 }
 
-static void say(const struct watch *w, const struct finding *f, const char *what, const char *id) {
+static bool is_drift(const struct monitor_finding *f) {
+        return f->rule == drift_rule;
+}
+
+static void say(const struct watch *w, const struct monitor_finding *f, const char *what, const char *id) {
         char text[640];
-        int n = snprintf(text, sizeof(text), "gabion: %s: %s: %s; %s (%s)%s\n",
-                         f->kind == AUDIT_DRIFT ? "drift" : "alert", f->object, f->found, what, id,
-                         w->l->raw ? "\r" : "");
+        int n = snprintf(text, sizeof(text), "gabion: %s: %s: %s; %s (%s)%s\n", is_drift(f) ? "drift" : "alert",
+                         f->object, f->found, what, id, w->l->raw ? "\r" : "");
 
         for (int i = 0; i < n - 2 && i < (int) sizeof(text); i++)
                 if ((unsigned char) text[i] < 0x20 || text[i] == 0x7f)
@@ -65,15 +63,16 @@ static const char *freeze(struct watch *w, struct audit_event *ev) {
         return how;
 }
 
-static void act(struct watch *w, const struct finding *f) {
+static void on_found(void *arg, const struct monitor_finding *f) {
+        struct watch *w = arg;
         struct audit_event ev, frozen;
         bool was_frozen = w->frozen;
         const char *what = "it goes on";
 
-        record_event(w->l->record, f->kind, &ev);
+        record_event(w->l->record, is_drift(f) ? AUDIT_DRIFT : AUDIT_ALERT, &ev);
         audit_object(&ev, f->object);
         (void) str_copy(ev.rule, sizeof(ev.rule), f->rule);
-        audit_text(&ev, "expected", f->kind == AUDIT_DRIFT ? "as planned" : "not to happen");
+        audit_text(&ev, "expected", is_drift(f) ? "as planned" : "not to happen");
         audit_text(&ev, "found", f->found);
         switch (f->action) {
         case POLICY_LOG:
@@ -97,34 +96,31 @@ static void act(struct watch *w, const struct finding *f) {
         say(w, f, what, ev.id);
 }
 
-/* A rule that keeps being broken is told once a second. */
-static bool may_tell(struct watch *w, int rule) {
-        uint64_t now = clock_mono_ns();
+static void on_file(void *arg, bool written, const char *path) {
+        const struct watch *w = arg;
+        struct audit_event ev;
 
-        if (now < w->quiet_ns[rule])
-                return false;
-        w->quiet_ns[rule] = now + QUIET_S * 1000000000ull;
-        return true;
+        record_event(w->l->record, written ? AUDIT_FILE_WRITTEN : AUDIT_FILE_READ, &ev);
+        audit_object(&ev, path);
+        (void) str_copy(ev.rule, sizeof(ev.rule), "filesystem.watch");
+        record_send(w->l->record, &ev);
 }
 
 int watch_start(struct watch *w, struct loop *l, const struct evidence *first, struct err *err) {
+        const struct monitor_to to = { .found = on_found, .file = on_file, .arg = w };
         int r;
 
-        memset(w, 0, offsetof(struct watch, calls_ns));
-        w->n_calls = 0;
-        memset(w->quiet_ns, 0, sizeof(w->quiet_ns));
-        w->l = l;
-        w->first = first;
+        *w = (struct watch){ .l = l, .first = first };
         /* What is not as planned from the start is the twin's, whose weakness is to be attacked, not found again. */
-        w->next_ns = l->result->mismatch[0] ? UINT64_MAX : clock_mono_ns() + ns(monitor_of(w)->interval_ms);
-        r = fan_start(&w->fan, l->plan->policy, l->sb, first, err);
+        w->next_ns = l->result->mismatch[0] ? UINT64_MAX : clock_mono_ns() + ns(rules_of(w)->interval_ms);
+        r = monitor_start(&w->monitor, l->plan->policy, l->sb->agent_pid, l->sb->proc_fd, &to, err);
         if (r < 0)
-                fan_done(&w->fan);
+                monitor_done(&w->monitor);
         return r;
 }
 
 void watch_done(struct watch *w) {
-        fan_done(&w->fan);
+        monitor_done(&w->monitor);
 }
 
 uint64_t watch_due_ns(const struct watch *w) {
@@ -132,32 +128,19 @@ uint64_t watch_due_ns(const struct watch *w) {
 }
 
 static void resources_look(struct watch *w) {
-        const struct policy_rule_resources *rule = &monitor_of(w)->resources;
         struct cgroup_usage u = { 0 };
         struct err e = { 0 };
-        char text[96];
 
-        if (!rule->on || !w->l->sb->has_cgroup || cgroup_usage(&w->l->sb->cgroup, CGROUP_ALL, &u, &e) < 0)
-                return;
-        if (rule->memory_bytes && u.memory_peak_bytes > rule->memory_bytes)
-                (void) snprintf(text, sizeof(text), "memory reached %llu bytes",
-                                (unsigned long long) u.memory_peak_bytes);
-        else if (rule->pids && u.tasks > rule->pids)
-                (void) snprintf(text, sizeof(text), "%llu processes and threads", (unsigned long long) u.tasks);
-        else
-                return;
-        if (!may_tell(w, RULE_RESOURCES))
-                return;
-        /* The peak stays above the limit, so this is told once. */
-        w->quiet_ns[RULE_RESOURCES] = UINT64_MAX;
-        act(w, &(struct finding){ AUDIT_ALERT, rule->action, "monitor.resources", "resources", text });
+        if (rules_of(w)->resources.on && w->l->sb->has_cgroup &&
+            cgroup_usage(&w->l->sb->cgroup, CGROUP_ALL, &u, &e) == 0)
+                monitor_usage(&w->monitor, &u);
 }
 
 static void drift_tell(struct watch *w, const struct evidence_drift *d) {
         if (str_eq(w->told, d->control))
                 return;
         (void) str_copy(w->told, sizeof(w->told), d->control);
-        act(w, &(struct finding){ AUDIT_DRIFT, monitor_of(w)->on_drift, "monitor.on_drift", d->control, d->found });
+        on_found(w, &(struct monitor_finding){ rules_of(w)->on_drift, drift_rule, d->control, d->found });
 }
 
 /* Two readings in a row: a process between fork and exec, or one that is ending, looks odd for a moment. */
@@ -190,66 +173,15 @@ void watch_look(struct watch *w) {
                 drift_look(w);
                 resources_look(w);
         }
-        w->next_ns = clock_mono_ns() + ns(w->doubt ? CONFIRM_MS : monitor_of(w)->interval_ms);
-}
-
-static void file_found(struct watch *w, enum fan_kind kind, const char *path) {
-        const struct policy_rule_writes *rule = &monitor_of(w)->writes;
-        struct audit_event ev;
-
-        record_event(w->l->record, kind == FAN_WRITTEN ? AUDIT_FILE_WRITTEN : AUDIT_FILE_READ, &ev);
-        audit_object(&ev, path);
-        (void) str_copy(ev.rule, sizeof(ev.rule), "filesystem.watch");
-        record_send(w->l->record, &ev);
-        if (kind == FAN_WRITTEN && rule->on && may_tell(w, RULE_WRITES))
-                act(w, &(struct finding){ AUDIT_ALERT, rule->action, "monitor.writes", path,
-                                          "a write below a watched path" });
-}
-
-static void on_file(void *arg, enum fan_kind kind, const char *path) {
-        struct watch *w = arg;
-
-        if (kind == FAN_EXECUTED)
-                act(w, &(struct finding){ AUDIT_ALERT, monitor_of(w)->programs.action, "monitor.programs", path,
-                                          "a program that is not expected" });
-        else if (kind == FAN_LOST)
-                act(w, &(struct finding){ AUDIT_ALERT, POLICY_LOG, "filesystem.watch", "files",
-                                          "too much at once: some use of files was not seen" });
-        else
-                file_found(w, kind, path);
+        w->next_ns = clock_mono_ns() + ns(w->doubt ? CONFIRM_MS : rules_of(w)->interval_ms);
 }
 
 void watch_files(struct watch *w) {
-        fan_read(&w->fan, on_file, w);
+        (void) monitor_files(&w->monitor);
 }
 
 void watch_call(struct watch *w) {
-        const struct policy_rule_calls *rule = &monitor_of(w)->refused_calls;
-        uint64_t now = clock_mono_ns(), from = now - ns(rule->within_ms);
-        unsigned over = rule->over < WATCH_CALLS ? rule->over : WATCH_CALLS - 1;
-        char text[96];
-
-        if (!rule->on)
-                return;
-        w->calls_ns[w->n_calls++ % WATCH_CALLS] = now;
-        if (w->n_calls <= over || w->calls_ns[(w->n_calls - 1 - over) % WATCH_CALLS] < from || !may_tell(w, RULE_CALLS))
-                return;
-        (void) snprintf(text, sizeof(text), "more than %u within %llu ms", over, (unsigned long long) rule->within_ms);
-        act(w, &(struct finding){ AUDIT_ALERT, rule->action, "monitor.refused_calls", "refused calls", text });
-        w->n_calls = 0; /* the next burst is counted by itself */
-}
-
-static void host_look(struct watch *w, const char *host) {
-        const struct policy_rule_names *rule = &monitor_of(w)->hosts;
-
-        if (!rule->on)
-                return;
-        for (size_t i = 0; i < rule->expect.n; i++)
-                if (str_eq(rule->expect.names[i], host))
-                        return;
-        if (may_tell(w, RULE_HOSTS))
-                act(w, &(struct finding){ AUDIT_ALERT, rule->action, "monitor.hosts", host,
-                                          "a host that is not expected" });
+        (void) monitor_call(&w->monitor);
 }
 
 void watch_network(struct watch *w, const struct json *attempt) {
@@ -257,5 +189,5 @@ void watch_network(struct watch *w, const struct json *attempt) {
 
         record_network(w->l->record, attempt);
         if (name)
-                host_look(w, name);
+                monitor_host(&w->monitor, name);
 }

@@ -7,25 +7,20 @@
 #pragma once
 
 #include "evidence/evidence.h"
-#include "run/fan.h"
+#include "monitor/monitor.h"
 #include "run/run.h"
 
 struct json;
 struct loop;
 
-enum { WATCH_CALLS = 1024 };
-
 struct watch {
         struct loop *l;
         const struct evidence *first;
-        struct fan fan;
+        struct monitor monitor;
         uint64_t next_ns; /* next reading */
         bool doubt;       /* the last reading found a drift that the next one must confirm */
         char told[48];    /* control that was warned of */
         bool frozen, kill;
-        uint64_t calls_ns[WATCH_CALLS]; /* times of refused calls, a ring */
-        unsigned n_calls;
-        uint64_t quiet_ns[5]; /* per rule: until then it is not told again */
 };
 
 /* Before the release. Fails when the policy wants what this process cannot watch. */
@@ -36,7 +31,7 @@ uint64_t watch_due_ns(const struct watch *w);
 void watch_look(struct watch *w);
 /* Now, because somebody asks: like evidence_again(), but sure. What is found is answered as the policy wants. */
 int watch_check(struct watch *w, struct evidence_drift *ret);
-/* When fan.fd is readable. */
+/* When the monitor's descriptor is readable. */
 void watch_files(struct watch *w);
 /* As they happen. */
 void watch_call(struct watch *w);

@@ -2,10 +2,11 @@
  * fan.c - see fan.h.
  *
  * The mounts of the sandbox are marked, not file systems: what the host does with the same files through its own mounts
- * is not seen. They are opened below the agent's root while the command still waits at the gate, so nobody inside can
- * have prepared a path. Events carry an open descriptor; only its name is looked at.
+ * is not seen. They are opened below the agent's root while the command still waits at the gate, or by a warden that
+ * finds a running sandbox again: a path leads over no link, and nobody inside can mount anything. Events carry an open
+ * descriptor; only its name is looked at.
  */
-#include "run/fan.h"
+#include "monitor/fan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,22 +18,43 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "base/sys.h"
 #include "evidence/evidence.h"
-#include "sandbox/sandbox.h"
 
 enum { EVENTS = 8192, AGAIN_S = 1 };
 
 static const uint64_t exec_mask = FAN_OPEN_EXEC, file_mask = FAN_CLOSE_WRITE | FAN_CLOSE_NOWRITE;
 
-static int root_open(const struct sandbox *sb) {
+/* Where the sandbox has mounts. */
+struct places {
+        char text[sizeof(((struct evidence *) 0)->mount_text)];
+        struct evidence_mount mounts[EVIDENCE_MOUNTS];
+        size_t n;
+};
+
+static int places_read(const struct fan *f, pid_t pid, struct places *ret) {
+        char path[32];
+        int n;
+
+        (void) snprintf(path, sizeof(path), "%d/mountinfo", (int) pid);
+        n = fd_read_at(f->proc_fd, path, ret->text, sizeof(ret->text));
+        if (n >= 0)
+                n = evidence_parse_mounts(ret->text, ret->mounts, EVIDENCE_MOUNTS);
+        if (n < 0)
+                return n;
+        ret->n = (size_t) n;
+        return 0;
+}
+
+static int root_open(const struct fan *f, pid_t pid) {
         char path[32];
         int fd;
 
-        (void) snprintf(path, sizeof(path), "%d/root", (int) sb->agent_pid);
-        fd = openat(sb->proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        (void) snprintf(path, sizeof(path), "%d/root", (int) pid);
+        fd = openat(f->proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
 }
 
@@ -46,7 +68,7 @@ static int mark(const struct fan *f, int root_fd, const char *target, uint64_t m
                 return at;
         /* An O_PATH descriptor cannot be marked itself. */
         (void) snprintf(path, sizeof(path), "self/fd/%d", at);
-        if (fanotify_mark(f->fd, FAN_MARK_ADD | FAN_MARK_MOUNT, mask, f->sb->proc_fd, path) < 0)
+        if (fanotify_mark(f->fd, FAN_MARK_ADD | FAN_MARK_MOUNT, mask, f->proc_fd, path) < 0)
                 return -errno;
         return 0;
 }
@@ -58,13 +80,13 @@ static bool is_below(const char *path, const char *dir) {
 }
 
 /* Which mount holds a path: the one with the longest name that it is below. */
-static const struct evidence_mount *mount_of(const struct evidence *ev, const char *path) {
+static const struct evidence_mount *mount_of(const struct places *p, const char *path) {
         const struct evidence_mount *best = NULL;
 
-        for (size_t i = 0; i < ev->n_mounts; i++)
-                if (is_below(path, ev->mounts[i].target) &&
-                    (!best || strlen(ev->mounts[i].target) >= strlen(best->target)))
-                        best = &ev->mounts[i];
+        for (size_t i = 0; i < p->n; i++)
+                if (is_below(path, p->mounts[i].target) &&
+                    (!best || strlen(p->mounts[i].target) >= strlen(best->target)))
+                        best = &p->mounts[i];
         return best;
 }
 
@@ -72,15 +94,15 @@ static bool is_kernels(const char *target) {
         return is_below(target, "/proc") || is_below(target, "/dev");
 }
 
-static int marks_make(const struct fan *f, const struct evidence *ev, int root_fd, struct err *err) {
+static int marks_make(const struct fan *f, const struct places *at, int root_fd, struct err *err) {
         const struct policy *p = f->policy;
         int r = 0;
 
-        for (size_t i = 0; r == 0 && p->monitor.programs.on && i < ev->n_mounts; i++)
-                if (!is_kernels(ev->mounts[i].target))
-                        r = mark(f, root_fd, ev->mounts[i].target, exec_mask);
+        for (size_t i = 0; r == 0 && p->monitor.programs.on && i < at->n; i++)
+                if (!is_kernels(at->mounts[i].target))
+                        r = mark(f, root_fd, at->mounts[i].target, exec_mask);
         for (size_t i = 0; r == 0 && i < p->n_watch; i++) {
-                const struct evidence_mount *m = mount_of(ev, p->watch[i]);
+                const struct evidence_mount *m = mount_of(at, p->watch[i]);
 
                 if (!m || is_kernels(m->target))
                         return err_set(err, -EINVAL, ERR_INVALID, "filesystem.watch: %.100s cannot be watched",
@@ -114,23 +136,29 @@ static void expected_find(struct fan *f, int root_fd) {
                 }
 }
 
-int fan_start(struct fan *f, const struct policy *policy, const struct sandbox *sb, const struct evidence *ev,
-              struct err *err) {
+int fan_start(struct fan *f, const struct policy *policy, pid_t pid, int proc_fd, struct err *err) {
+        static struct places at; /* large */
         AUTO_FD int root_fd = -1;
+        int r;
 
-        *f = (struct fan){ .fd = -1, .policy = policy, .sb = sb };
+        *f = (struct fan){ .fd = -1, .policy = policy, .proc_fd = proc_fd };
         if (!policy->monitor.programs.on && policy->n_watch == 0)
                 return 0;
         f->fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK, O_RDONLY | O_LARGEFILE | O_CLOEXEC);
+        if (f->fd < 0 && errno == EMFILE)
+                return err_set(err, -EBUSY, ERR_LIMIT,
+                               "filesystem.watch and monitor.programs: no more sandboxes can be watched; raise "
+                               "fs.fanotify.max_user_groups");
         if (f->fd < 0)
                 return err_set(err, -errno, ERR_DENIED,
                                "filesystem.watch and monitor.programs: fanotify: %s; they need root", strerror(errno));
-        root_fd = root_open(sb);
-        if (root_fd < 0)
-                return err_set(err, root_fd, ERR_INTERNAL, "monitor: the sandbox's root: %s", strerror(-root_fd));
+        root_fd = root_open(f, pid);
+        r = root_fd < 0 ? root_fd : places_read(f, pid, &at);
+        if (r < 0)
+                return err_set(err, r, ERR_INTERNAL, "monitor: the sandbox's root: %s", strerror(-r));
         if (policy->monitor.programs.on)
                 expected_find(f, root_fd);
-        return marks_make(f, ev, root_fd, err);
+        return marks_make(f, &at, root_fd, err);
 }
 
 void fan_done(struct fan *f) {
@@ -169,10 +197,8 @@ static bool is_news(struct fan *f, enum fan_kind kind, const char *path) {
         for (const char *c = path; *c; c++)
                 hash = (hash ^ (unsigned char) *c) * 1099511628211u;
         for (size_t i = 0; i < FAN_RECENT; i++) {
-                if (f->recent[i].hash == hash && f->recent[i].until_ns > now) {
-                        f->suppressed++;
+                if (f->recent[i].hash == hash && f->recent[i].until_ns > now)
                         return false;
-                }
                 if (f->recent[i].until_ns < f->recent[oldest].until_ns)
                         oldest = i;
         }
@@ -191,7 +217,7 @@ static void judge(struct fan *f, const struct fanotify_event_metadata *e, fan_fn
                 return;
         }
         (void) snprintf(where, sizeof(where), "self/fd/%d", e->fd);
-        n = readlinkat(f->sb->proc_fd, where, found, sizeof(found) - 1);
+        n = readlinkat(f->proc_fd, where, found, sizeof(found) - 1);
         if (n <= 0)
                 return;
         found[n] = '\0';
@@ -207,15 +233,17 @@ static void judge(struct fan *f, const struct fanotify_event_metadata *e, fan_fn
         }
 }
 
-void fan_read(struct fan *f, fan_fn fn, void *arg) {
+unsigned fan_read(struct fan *f, fan_fn fn, void *arg) {
         char text[EVENTS] __attribute__((aligned(8)));
         ssize_t n = read(f->fd, text, sizeof(text));
         const struct fanotify_event_metadata *e = (const void *) text;
+        unsigned seen = 0;
 
-        for (; n > 0 && FAN_EVENT_OK(e, n); e = FAN_EVENT_NEXT(e, n)) {
+        for (; n > 0 && FAN_EVENT_OK(e, n); e = FAN_EVENT_NEXT(e, n), seen++) {
                 if (e->vers == FANOTIFY_METADATA_VERSION)
                         judge(f, e, fn, arg);
                 if (e->fd >= 0)
                         (void) close(e->fd);
         }
+        return seen;
 }
