@@ -74,9 +74,10 @@ struct cgroup_usage {
         uint64_t cpu_us;             /* 0 when this host does not count it */
 };
 enum cgroup_ask {
-        CGROUP_EVENTS, /* what was refused or killed (oom_kills, pids_refused); the rest is 0 */
-        CGROUP_TOTALS, /* and memory_peak_bytes, cpu_us */
-        CGROUP_ALL,
+        CGROUP_EVENTS = 1, /* what was refused or killed (oom_kills, pids_refused); the rest is 0 */
+        CGROUP_TOTALS = 2, /* and memory_peak_bytes, cpu_us */
+        CGROUP_ALL = 4,
+        CGROUP_LEVELS = 8, /* memory_peak_bytes and tasks, which cost little */
 };
 int cgroup_usage(const struct cgroup *c, enum cgroup_ask ask, struct cgroup_usage *ret, struct err *err);
 

@@ -17,25 +17,30 @@ static const struct counter {
         const char *key; /* NULL: the file is the number */
         size_t offset;
         uint64_t divide;
-        enum cgroup_ask ask; /* the least that one must ask for to get it */
+        unsigned asks; /* enum cgroup_ask: for whom it is read */
 } counters[] = {
 #define INTO(member) offsetof(struct cgroup_usage, member)
-        { CGROUP_MEMORY, true, "memory.peak", NULL, INTO(memory_peak_bytes), 1, CGROUP_TOTALS }, /* since Linux 5.19 */
-        { CGROUP_MEMORY, false, "memory.max_usage_in_bytes", NULL, INTO(memory_peak_bytes), 1, CGROUP_TOTALS },
+#define TOTALS (CGROUP_TOTALS | CGROUP_ALL)
+#define EVENTS (CGROUP_EVENTS | TOTALS)
+        { CGROUP_MEMORY, true, "memory.peak", NULL, INTO(memory_peak_bytes), 1,
+          TOTALS | CGROUP_LEVELS }, /* since Linux 5.19 */
+        { CGROUP_MEMORY, false, "memory.max_usage_in_bytes", NULL, INTO(memory_peak_bytes), 1, TOTALS | CGROUP_LEVELS },
         { CGROUP_MEMORY, true, "memory.current", NULL, INTO(memory_bytes), 1, CGROUP_ALL },
         { CGROUP_MEMORY, false, "memory.usage_in_bytes", NULL, INTO(memory_bytes), 1, CGROUP_ALL },
         { CGROUP_MEMORY, true, "memory.stat", "inactive_file", INTO(memory_cache_bytes), 1, CGROUP_ALL },
         { CGROUP_MEMORY, false, "memory.stat", "total_inactive_file", INTO(memory_cache_bytes), 1, CGROUP_ALL },
-        { CGROUP_MEMORY, true, "memory.events", "oom_kill", INTO(oom_kills), 1, CGROUP_EVENTS },
-        { CGROUP_MEMORY, false, "memory.oom_control", "oom_kill", INTO(oom_kills), 1, CGROUP_EVENTS },
-        { CGROUP_PIDS, true, "pids.events", "max", INTO(pids_refused), 1, CGROUP_EVENTS },
-        { CGROUP_PIDS, false, "pids.events", "max", INTO(pids_refused), 1, CGROUP_EVENTS },
-        { CGROUP_PIDS, true, "pids.current", NULL, INTO(tasks), 1, CGROUP_ALL },
-        { CGROUP_PIDS, false, "pids.current", NULL, INTO(tasks), 1, CGROUP_ALL },
+        { CGROUP_MEMORY, true, "memory.events", "oom_kill", INTO(oom_kills), 1, EVENTS },
+        { CGROUP_MEMORY, false, "memory.oom_control", "oom_kill", INTO(oom_kills), 1, EVENTS },
+        { CGROUP_PIDS, true, "pids.events", "max", INTO(pids_refused), 1, EVENTS },
+        { CGROUP_PIDS, false, "pids.events", "max", INTO(pids_refused), 1, EVENTS },
+        { CGROUP_PIDS, true, "pids.current", NULL, INTO(tasks), 1, CGROUP_ALL | CGROUP_LEVELS },
+        { CGROUP_PIDS, false, "pids.current", NULL, INTO(tasks), 1, CGROUP_ALL | CGROUP_LEVELS },
         /* Every v2 group counts time, also one without controllers: on hybrid machines that is where it comes from. */
-        { CGROUP_CTLS, true, "cpu.stat", "usage_usec", INTO(cpu_us), 1, CGROUP_TOTALS },
-        { CGROUP_CPUACCT, false, "cpuacct.usage", NULL, INTO(cpu_us), 1000, CGROUP_TOTALS },
+        { CGROUP_CTLS, true, "cpu.stat", "usage_usec", INTO(cpu_us), 1, TOTALS },
+        { CGROUP_CPUACCT, false, "cpuacct.usage", NULL, INTO(cpu_us), 1000, TOTALS },
 #undef INTO
+#undef TOTALS
+#undef EVENTS
 };
 
 static const struct cgroup_hier *counter_hier(const struct cgroup_host *h, const struct counter *k) {
@@ -65,7 +70,7 @@ int cgroup_usage(const struct cgroup *c, enum cgroup_ask ask, struct cgroup_usag
                 uint64_t v = 0;
                 int r;
 
-                if (!h || *into > 0 || ask < counters[i].ask)
+                if (!h || *into > 0 || !(ask & counters[i].asks))
                         continue;
                 r = counter_read(c, h, &counters[i], &v);
                 if (r < 0 && r != -ENOENT)

@@ -16,6 +16,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "daemon/daemon.h"
+#include "daemon/found.h"
 #include "daemon/record.h"
 #include "daemon/request.h"
 #include "daemon/warden.h"
@@ -24,15 +25,20 @@
 
 enum { EVENTS_MAX = 10000 };
 
-static bool is_denial(const char *json) {
+/* Takes one record. True: it is an attempt, for the store. */
+static bool take(struct daemon *d, const char *sandbox, const char *text, struct store_attempt *ret) {
         CLEANUP(json_freep) struct json *o = NULL;
         const char *decision;
         struct err err;
 
-        if (json_parse("attempt", json, strlen(json), &o, &err) < 0)
+        if (json_parse("attempt", text, strlen(text), &o, &err) < 0 || found_take(d, sandbox, o))
                 return false;
+        record_attempt(d, sandbox, o);
         decision = json_get_str(o, "decision");
-        return decision && str_eq(decision, "deny");
+        *ret = (struct store_attempt){ .sandbox = sandbox,
+                                       .denied = decision && str_eq(decision, "deny"),
+                                       .data = text };
+        return true;
 }
 
 static void on_records(void *arg, const struct err *failed, const struct warden_reply *reply) {
@@ -40,16 +46,13 @@ static void on_records(void *arg, const struct err *failed, const struct warden_
         struct daemon *d = arg;
         struct err err = { 0 };
         struct json *more;
+        size_t n = 0;
 
         if (failed)
                 return; /* it has gone away: whoever finds it again asks again */
         for (uint32_t i = 0; i < reply->records->n; i++)
-                all[i] = (struct store_attempt){ .sandbox = reply->records->at[i].id,
-                                                 .denied = is_denial(reply->records->at[i].json),
-                                                 .data = reply->records->at[i].json };
-        for (uint32_t i = 0; i < reply->records->n; i++)
-                record_attempt(d, all[i].sandbox, all[i].data);
-        if (store_egress_add(d->store, all, reply->records->n, ATTEMPTS_KEPT, &err) < 0)
+                n += take(d, reply->records->at[i].id, reply->records->at[i].json, &all[n]);
+        if (n > 0 && store_egress_add(d->store, all, n, ATTEMPTS_KEPT, &err) < 0)
                 log_error(&d->log, "attempts of sandboxes could not be written", &err);
         if (reply->records->lost > 0) {
                 more = json_new_object();

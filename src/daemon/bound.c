@@ -181,7 +181,8 @@ static void on_error(struct envd_target *t, struct http_conn *c, struct json *er
                 json_set(error, "sandbox", facts);
 }
 
-static void answer(struct daemon *d, struct http_conn *c, unsigned status, const char *message) {
+/* t NULL: of no sandbox. */
+static void answer(struct daemon *d, struct http_conn *c, struct envd_target *t, unsigned status, const char *message) {
         CLEANUP(json_freep) struct json *o = json_new_object();
         struct buf lines = BUF_INIT(HTTP_HEAD_MAX);
         AUTO_FREE char *text = NULL;
@@ -190,7 +191,7 @@ static void answer(struct daemon *d, struct http_conn *c, unsigned status, const
         metrics_count(d->metrics, METRIC_BOUND_REFUSED);
         json_set_int(o, "code", status);
         json_set_str(o, "message", message);
-        on_error(NULL, c, o, d);
+        on_error(t, c, o, d);
         on_reply(NULL, c, status, &lines, d);
         http_add(&lines, "Content-Type", "application/json");
         http_add(&lines, "Access-Control-Allow-Origin", "*");
@@ -221,19 +222,22 @@ bool bound_serve(struct daemon *d, struct http_conn *c, const struct http_head *
         struct box *b;
 
         if (r < 0) {
-                answer(d, c, 400, "the sandbox's id or port is malformed");
+                answer(d, c, NULL, 400, "the sandbox's id or port is malformed");
                 return true;
         }
         if (r == 0 && !str_eq(head->path, "/files"))
                 return false;
         metrics_count(d->metrics, METRIC_BOUND);
         b = r > 0 ? box_find(d, NULL, id) : find_signed(d, head);
-        if (b)
+        if (b && b->frozen.since_ms)
+                answer(d, c, &b->target, 409,
+                       "the sandbox stands still: it broke a rule of its policy, or is not as planned any more");
+        else if (b)
                 envd_serve(d->envd, c, head, &b->target, port);
         else if (r > 0)
                 envd_serve_gone(d->envd, c, head, id);
         else
-                answer(d, c, 401, "no sandbox that runs has made this signature");
+                answer(d, c, NULL, 401, "no sandbox that runs has made this signature");
         return true;
 }
 

@@ -21,6 +21,7 @@
 #include "daemon/admit.h"
 #include "daemon/bound.h"
 #include "daemon/events.h"
+#include "daemon/found.h"
 #include "daemon/metrics.h"
 #include "daemon/query.h"
 #include "daemon/record.h"
@@ -307,21 +308,8 @@ static void on_denied(struct box *b, const struct wp_event *e) {
         event_note(b->d, b->tenant, b->id, "denied", data);
 }
 
-static void on_drift(struct box *b, const struct wp_event *e) {
-        static const char *const actions[WP_ACTIONS] = { "warn", "freeze", "kill" };
-        struct json *data = json_new_object();
-
-        json_set_str(data, "control", e->text);
-        json_set_str(data, "found", e->found);
-        json_set_str(data, "action", actions[e->action]);
-        record_drift(b, e);
-        event_note(b->d, b->tenant, b->id, "drift", data);
-        if (e->action == WP_KILLS)
-                box_end(b, "drift", "", NULL, NULL);
-}
-
 void box_on_event(struct daemon *d, const struct wp_event *e) {
-        static const char *const reasons[WP_REASONS] = { "killed", "oom", "lost" };
+        static const char *const reasons[WP_REASONS] = { "killed", "oom", "lost", "killed_by_policy" };
         struct box *b = map_get(d->boxes, e->id, strlen(e->id));
 
         if (!b)
@@ -329,7 +317,7 @@ void box_on_event(struct daemon *d, const struct wp_event *e) {
         if (e->kind == WP_DENIED)
                 on_denied(b, e);
         else if (e->kind == WP_DRIFTED)
-                on_drift(b, e);
+                found_drift(b, e);
         else if (e->kind == WP_ENDED)
                 finish(b, b->ending ? b->reason : reasons[e->end.reason], &e->end);
 }

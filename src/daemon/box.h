@@ -47,6 +47,10 @@ struct box {
         char token[AUTH_TOKEN], traffic[AUTH_TOKEN], mask_host[CREATE_MASK_HOST];
         char *env_text; /* its variables, for those who ask; NULL after a restart */
         const char **env;
+        struct {
+                uint64_t since_ms; /* 0: it runs */
+                char rule[64], object[256], found[200];
+        } frozen; /* found.h */
         bool ending;
         char reason[STORE_REASON]; /* of its end */
         struct event *timer;

@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "daemon/box.h"
 #include "daemon/daemon.h"
+#include "daemon/found.h"
 #include "daemon/warden.h"
 #include "json/json.h"
 
@@ -29,6 +30,7 @@ struct reconcile {
         struct daemon *d;
         struct event *timer;
         bool first, busy;
+        bool frozen; /* what confirm() has found is */
         uint64_t began_ms;
         struct map *listed;    /* struct wp_listed by id; what has an owner is taken out */
         char (*lost)[ID_TEXT]; /* changed only when store and table are no longer being read */
@@ -63,6 +65,7 @@ static bool confirm(struct reconcile *c, const char *id) {
 
         if (!b || (b->state != WP_RUNNING && b->state != WP_FROZEN))
                 return false;
+        c->frozen = b->state == WP_FROZEN;
         free(map_del(c->listed, id, strlen(id)));
         c->n_kept++;
         return true;
@@ -71,20 +74,29 @@ static bool confirm(struct reconcile *c, const char *id) {
 static int compare_row(void *arg, const struct store_sandbox *row) {
         struct reconcile *c = arg;
         struct err err = { 0 };
+        int r;
 
         if (row->state != STORE_RUNNING || !confirm(c, row->id))
                 return lose(c, row->id); /* what runs of it stays on the list */
-        return map_get(c->d->boxes, row->id, strlen(row->id)) ? 0 : box_restore(c->d, row, &err);
+        r = box_any(c->d, row->id) ? 0 : box_restore(c->d, row, &err);
+        if (r == 0 && c->frozen)
+                found_frozen(box_any(c->d, row->id));
+        return r;
 }
 
 static int compare_boxes(struct reconcile *c) {
-        const struct box *b;
+        struct box *b;
         size_t at = 0;
         int r = 0;
 
-        while (r == 0 && (b = map_next(c->d->boxes, &at)))
-                if (!confirm(c, b->id) && b->created_ms < c->began_ms && !b->ending)
+        while (r == 0 && (b = map_next(c->d->boxes, &at))) {
+                bool runs = confirm(c, b->id);
+
+                if (!runs && b->created_ms < c->began_ms && !b->ending)
                         r = lose(c, b->id);
+                if (runs && c->frozen)
+                        found_frozen(b);
+        }
         return r;
 }
 

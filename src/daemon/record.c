@@ -20,7 +20,6 @@
 #include "json/json.h"
 #include "notary/notary.h"
 #include "store/store.h"
-#include "wardenproto/wardenproto.h"
 
 enum { STRANGERS_MS = 1000 };
 
@@ -190,37 +189,15 @@ void record_command_ended(struct box *b, const struct envd_event *from) {
 
 /* --- attempts --- */
 
-void record_attempt(struct daemon *d, const char *sandbox, const char *json) {
-        CLEANUP(json_freep) struct json *attempt = NULL;
+void record_attempt(struct daemon *d, const char *sandbox, const struct json *attempt) {
         const struct box *b = d->scribe ? box_any(d, sandbox) : NULL;
         struct audit_event ev;
-        struct err err;
 
-        if (!b || json_parse("attempt", json, strlen(json), &attempt, &err) < 0)
+        if (!b)
                 return;
         begin(&ev, audit_attempt_kind(attempt), b->tenant, b->id);
         audit_attempt(&ev, attempt);
         note(d, &ev);
-}
-
-/* --- drift --- */
-
-void record_drift(struct box *b, const struct wp_event *e) {
-        static const char *const actions[WP_ACTIONS] = { "log", "freeze", "kill" };
-        struct audit_event ev, frozen;
-
-        begin(&ev, AUDIT_DRIFT, b->tenant, b->id);
-        audit_object(&ev, e->text);
-        (void) str_copy(ev.rule, sizeof(ev.rule), "monitor.on_drift");
-        audit_text(&ev, "expected", "as planned");
-        audit_text(&ev, "found", e->found);
-        audit_text(&ev, "action", actions[e->action]);
-        note(b->d, &ev);
-        if (e->action != WP_FREEZES)
-                return;
-        begin(&frozen, AUDIT_SANDBOX_FROZEN, b->tenant, b->id);
-        audit_text(&frozen, "reason", ev.id);
-        note(b->d, &frozen);
 }
 
 /* --- events of the store --- */

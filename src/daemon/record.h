@@ -16,7 +16,6 @@ struct err;
 struct json;
 struct request;
 struct store_sandbox;
-struct wp_event;
 
 /* Serves an authorised request by its route, now or when it is recorded. */
 void record_request(struct request *q);
@@ -35,10 +34,7 @@ int record_command(struct box *b, const struct envd_event *from);
 void record_command_ended(struct box *b, const struct envd_event *from);
 
 /* An attempt of a sandbox to reach something, as egress tells it. */
-void record_attempt(struct daemon *d, const char *sandbox, const char *json);
-
-/* What was found in a sandbox that is no longer as planned, and what was done about it. */
-void record_drift(struct box *b, const struct wp_event *e);
+void record_attempt(struct daemon *d, const char *sandbox, const struct json *attempt);
 
 /* Called for every event of the store (events.h); those that the functions above tell are left out. */
 void record_event(struct daemon *d, const char *tenant, const char *sandbox, const char *kind, const struct json *data);

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "daemon/box.h"
 #include "daemon/daemon.h"
+#include "daemon/found.h"
 #include "daemon/request.h"
 #include "daemon/view.h"
 #include "http/server.h"
@@ -83,7 +84,7 @@ void reply_json(struct request *q, unsigned status, struct json *body) {
 struct json *reply_facts(struct daemon *d, const char *tenant, const char *id) {
         struct store_sandbox row;
         struct store_last last;
-        struct json *o, *e;
+        struct json *o, *e, *why;
         const char *ending;
         char time[CLOCK_TEXT];
         struct err err;
@@ -93,7 +94,10 @@ struct json *reply_facts(struct daemon *d, const char *tenant, const char *id) {
         o = json_new_object();
         json_set_str(o, "id", row.id);
         ending = box_ending(d, row.id);
-        json_set_str(o, "state", ending ? "ending" : view_state(row.state));
+        why = ending ? NULL : found_why(box_any(d, row.id));
+        json_set_str(o, "state", ending ? "ending" : why ? "frozen" : view_state(row.state));
+        if (why)
+                json_set(o, "frozen", why);
         if (ending || row.reason[0])
                 json_set_str(o, "reason", ending ? ending : row.reason);
         if (store_event_last(d->store, row.id, &last, &err) == 0) {

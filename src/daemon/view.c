@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "daemon/box.h"
 #include "daemon/daemon.h"
+#include "daemon/found.h"
 #include "daemon/request.h"
 #include "json/json.h"
 
@@ -104,7 +105,7 @@ static void set_network(struct json *o, const char *text, bool *ret_private) {
 }
 
 struct json *view_detail(const struct request *q, const struct store_sandbox *row) {
-        struct json *o = view_listed(row), *life = json_new_object();
+        struct json *o = view_listed(row), *life = json_new_object(), *why;
         bool private_ports;
 
         set_network(o, row->network, &private_ports);
@@ -114,5 +115,8 @@ struct json *view_detail(const struct request *q, const struct store_sandbox *ro
         json_set_bool(life, "autoResume", false);
         json_set_str(life, "onTimeout", "kill");
         json_set(o, "lifecycle", life);
+        why = found_why(box_any(q->d, row->id));
+        if (why)
+                json_set(o, "frozen", why);
         return o;
 }

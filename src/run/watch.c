@@ -132,7 +132,7 @@ static void resources_look(struct watch *w) {
         struct err e = { 0 };
 
         if (rules_of(w)->resources.on && w->l->sb->has_cgroup &&
-            cgroup_usage(&w->l->sb->cgroup, CGROUP_ALL, &u, &e) == 0)
+            cgroup_usage(&w->l->sb->cgroup, CGROUP_LEVELS, &u, &e) == 0)
                 monitor_usage(&w->monitor, &u);
 }
 

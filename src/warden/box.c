@@ -23,6 +23,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "base/wr.h"
+#include "guard.h"
 #include "network.h"
 #include "state.h"
 
@@ -72,6 +73,7 @@ void box_free(struct box *b) {
         }
         pool_leave(b);
         network_leave(b);
+        guard_stop(b);
         loop_drop(&b->end);
         loop_drop(&b->listener);
         TAILQ_REMOVE(&warden.boxes, b, link);
@@ -91,7 +93,7 @@ int box_groups(const struct box *b, struct cgroup *ret, struct err *err) {
         return cgroup_open(warden.groups, name, ret, err);
 }
 
-static int refer(const struct box *b, struct cgroup *ret, struct err *err) {
+int box_refer(const struct box *b, struct cgroup *ret, struct err *err) {
         char name[CGROUP_NAME];
 
         (void) snprintf(name, sizeof(name), "sbx-%04u", b->slot);
@@ -103,7 +105,7 @@ static void counters(const struct box *b, struct wp_end *ret) {
         struct cgroup c;
         struct err e;
 
-        if (refer(b, &c, &e) == 0 && cgroup_usage(&c, CGROUP_TOTALS, &u, &e) == 0) {
+        if (box_refer(b, &c, &e) == 0 && cgroup_usage(&c, CGROUP_TOTALS, &u, &e) == 0) {
                 ret->memory_peak_bytes = u.memory_peak_bytes;
                 ret->cpu_us = u.cpu_us;
                 ret->oom_kills = u.oom_kills;
@@ -116,7 +118,7 @@ int box_usage(const struct box *b, struct wp_usage *ret, struct err *err) {
         struct statfs st;
         char path[32];
         AUTO_FD int root = -1;
-        int r = refer(b, &c, err);
+        int r = box_refer(b, &c, err);
 
         if (r == 0)
                 r = cgroup_usage(&c, CGROUP_ALL, &u, err);
@@ -154,7 +156,7 @@ static int clean(const struct box *b) {
         struct cgroup c;
         struct err e;
         char name[CGROUP_NAME];
-        int r = refer(b, &c, &e);
+        int r = box_refer(b, &c, &e);
 
         if (r == 0)
                 r = cgroup_remove_now(&c, &e);
@@ -257,6 +259,7 @@ static void on_end(struct watch *w, uint32_t events) {
                 b->last.reason = b->last.oom_kills > 0 ? WP_OOM : WP_LOST;
         b->state = WP_ENDING;
         network_leave(b);
+        guard_stop(b);
         loop_drop(&b->end);
         loop_drop(&b->listener);
         warden.n_ended++;
@@ -312,6 +315,7 @@ static void on_denial(struct watch *w, uint32_t events) {
         struct seccomp_event ev;
         struct err err;
         uint64_t now = clock_mono_ns();
+        bool counted;
         int r;
 
         (void) events;
@@ -322,10 +326,12 @@ static void on_denial(struct watch *w, uint32_t events) {
         r = seccomp_notify_answer(w->fd, b->profile, &ev, &err);
         if (r == 0)
                 return;
+        counted = r > 0 && guard_call(b);
         if (r < 0 || b->denials_left == 0) {
-                /* A flood, or the end: later attempts are refused by the kernel alone. */
-                loop_drop(w);
-                if (r < 0)
+                /* A flood, or the end: later attempts are refused by the kernel alone, unless a rule counts them. */
+                if (!counted)
+                        loop_drop(w);
+                if (r < 0 || b->suppressed++ > 0)
                         return;
                 e.suppressed = 1;
         } else {
@@ -339,6 +345,7 @@ static void on_denial(struct watch *w, uint32_t events) {
 
 void box_listen(struct box *b, int listener_fd) {
         b->denial_ns = clock_mono_ns();
+        b->suppressed = 0;
         if (b->listener.fd >= 0 || loop_watch(&b->listener, listener_fd, on_denial) < 0)
                 (void) close(listener_fd); /* one is enough; without one the kernel refuses alone */
 }

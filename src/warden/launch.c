@@ -129,8 +129,8 @@ static void on_launched(struct job *j, struct ipc_msg *m) {
         client_reply(j->asker, NULL, r < 0 ? &e : NULL);
 }
 
-static void freeze_run(const void *arg) {
-        const struct box *b = arg;
+void launch_freeze_run(const void *box) {
+        const struct box *b = box;
         struct cgroup c;
         struct err e = { 0 };
         int r = launch_reopen(&e);
@@ -176,5 +176,5 @@ int launch_start(struct box *b, uint32_t uid, struct asker asker, struct err *er
 }
 
 int launch_freeze(struct box *b, struct asker asker, struct err *err) {
-        return begin(b, freeze_run, b, on_frozen, asker, err);
+        return begin(b, launch_freeze_run, b, on_frozen, asker, err);
 }

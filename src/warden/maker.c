@@ -28,6 +28,7 @@
 #include "base/sys.h"
 #include "base/wr.h"
 #include "evidence/evidence.h"
+#include "guard.h"
 #include "json/json.h"
 #include "network.h"
 #include "sandbox/sandbox.h"
@@ -369,10 +370,14 @@ static void on_made(struct job *j, struct ipc_msg *m) {
                         box_free(b);
         } else {
                 b->state = WP_RUNNING;
-                if (b->shape)
+                if (b->shape) {
                         pool_made(b);
-                else
+                } else if (guard_start(b, o->policy, &e) < 0) {
+                        client_reply(o->asker, NULL, &e);
+                        b->kill = true;
+                } else {
                         maker_answer(o, b, false);
+                }
                 if (b->kill)
                         box_kill(b, b->killer);
         }

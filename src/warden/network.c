@@ -24,6 +24,7 @@
 #include "egressctl/egressctl.h"
 #include "egressctl/trust.h"
 #include "egressctl/truststore.h"
+#include "guard.h"
 #include "json/json.h"
 #include "policy/net.h"
 #include "policy/net_flags.h"
@@ -142,8 +143,8 @@ static void on_record(void *arg, const char *text, size_t len) {
                 return;
         name = json_get_str(record, "sandbox");
         b = name && net.boxes ? map_get(net.boxes, name, strlen(name)) : NULL;
-        if (!b)
-                return;
+        if (!b || json_get(record, "alert") || json_get(record, "file"))
+                return; /* of what others tell in the same way (guard.c) it says nothing */
         decision = json_get_str(record, "decision");
         if (!b->net->live) {
                 b->net->canaries += decision && str_eq(decision, "deny");
@@ -152,6 +153,7 @@ static void on_record(void *arg, const char *text, size_t len) {
         json_set_str(record, "sandbox", b->id);
         if (json_text(record, false, &line, &e) == 0)
                 record_keep(b->id, line);
+        guard_attempt(b, record);
 }
 
 /* Later each time, so that a process that cannot live does not eat the machine. */

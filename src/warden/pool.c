@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 #include "evidence/evidence.h"
+#include "guard.h"
 #include "network.h"
 #include "policy/net.h"
 #include "sandbox/sandbox.h"
@@ -392,6 +393,8 @@ static int claim_from(struct shape *s, const struct wp_create *c, const struct o
         if (!b)
                 return err_set(err, -EAGAIN, ERR_BUSY, "no ready sandbox of this kind");
         r = become(b, c, o, uid, err);
+        if (r == 0)
+                r = guard_start(b, o->policy, err);
         if (r < 0) {
                 warden_log("pool: a claim failed, and its sandbox is ended: %s", err->msg);
                 s->ready--;

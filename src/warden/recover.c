@@ -21,6 +21,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/sys.h"
+#include "guard.h"
 #include "network.h"
 #include "state.h"
 
@@ -122,11 +123,8 @@ static int adopt(const struct record *rec, int pidfd, struct err *err) {
         b->offset = rec->offset;
         b->memory_limit = rec->memory_limit;
         b->disk_limit = rec->disk_limit;
-        if (record_policy(rec, p, err) == 0) {
+        if (record_policy(rec, p, err) == 0)
                 b->profile = (enum seccomp_profile) p->syscalls;
-                policy_done(p);
-        }
-        free(p);
         if (box_groups(b, &c, err) == 0) {
                 if (cgroup_is_frozen(&c))
                         b->state = WP_FROZEN;
@@ -136,8 +134,12 @@ static int adopt(const struct record *rec, int pidfd, struct err *err) {
         if (network_adopt(b, rec, err) < 0)
                 warden_log("sandbox %s has no network any more: %s", b->id, err->msg);
         r = box_started(b, pidfd, -1, err);
-        if (r < 0)
+        if (r == 0)
+                guard_again(b, p);
+        else
                 box_free(b);
+        policy_done(p);
+        free(p);
         return r;
 }
 

@@ -92,6 +92,7 @@ struct box {
         struct shape *shape; /* it waits in that pool */
         struct facts *facts; /* then */
         struct netbox *net;  /* network.h; NULL: without a network */
+        struct guard *guard; /* guard.h; NULL: its policy has no rules of `monitor` */
         unsigned denials_left, suppressed;
         uint64_t denial_ns;
         uint64_t checked_ns; /* when it was compared with its plan */
@@ -206,6 +207,8 @@ void box_reap(void);
 /* Path of the agent's or the gate's socket. */
 void box_socket(const char *id, bool gate, char path[WP_PATH]);
 int box_usage(const struct box *b, struct wp_usage *ret, struct err *err);
+/* Names its groups: cgroup_refer(). */
+int box_refer(const struct box *b, struct cgroup *ret, struct err *err);
 /* Opens its groups. */
 int box_groups(const struct box *b, struct cgroup *ret, struct err *err);
 /* Events of a living one: refused calls. */
@@ -294,6 +297,8 @@ bool pool_wait(struct order *o);
 /* --- launch.c --- */
 int launch_start(struct box *b, uint32_t uid, struct asker asker, struct err *err);
 int launch_freeze(struct box *b, struct asker asker, struct err *err);
+/* In a child: all of a struct box stands still. */
+void launch_freeze_run(const void *box);
 
 /* In a child: what it had to close, and needs; the plan of a sandbox, compiled anew from its record; what is needed to
  * read it back, until launch_let_go(). */

@@ -57,7 +57,8 @@ enum wp_type {
 
 enum wp_from { WP_ANY, WP_POOL_ONLY, WP_COLD_ONLY, WP_FROMS };
 enum wp_state { WP_MAKING, WP_POOLED, WP_RUNNING, WP_FROZEN, WP_ENDING, WP_STATES };
-enum wp_reason { WP_KILLED, WP_OOM, WP_LOST, WP_REASONS }; /* by request; its memory; nobody knows */
+/* By request; its memory; nobody knows; it broke a rule of its policy. */
+enum wp_reason { WP_KILLED, WP_OOM, WP_LOST, WP_POLICY, WP_REASONS };
 enum wp_kind { WP_ENDED, WP_DENIED, WP_DRIFTED, WP_KINDS };
 enum wp_action { WP_WARNS, WP_FREEZES, WP_KILLS, WP_ACTIONS }; /* what was done about a drift */
 
