@@ -74,6 +74,7 @@ void box_free(struct box *b) {
         pool_leave(b);
         network_leave(b);
         guard_stop(b);
+        trip_drop(b);
         loop_drop(&b->end);
         loop_drop(&b->listener);
         TAILQ_REMOVE(&warden.boxes, b, link);
@@ -260,6 +261,7 @@ static void on_end(struct watch *w, uint32_t events) {
         b->state = WP_ENDING;
         network_leave(b);
         guard_stop(b);
+        trip_drop(b);
         loop_drop(&b->end);
         loop_drop(&b->listener);
         warden.n_ended++;

@@ -1,11 +1,16 @@
 /*
- * check.c - sandboxes that run are compared with their plans: on a schedule, a few at a time, and when somebody asks.
+ * check.c - sandboxes that run are compared with their plans: when a wire says that something was changed (trip.c), on
+ * a schedule, and when somebody asks.
  *
- * Theory of operation. Every CHECK_TICK_MS one child process, never two, reads those sandboxes again whose last reading
- * is oldest, at most CHECK_BATCH, and none more often than CHECK_EVERY_MS. So the cost has a ceiling, and with many
- * sandboxes the schedule becomes slower instead of dearer. A difference must be seen twice: a process between fork and
- * exec looks odd for a moment. The child itself freezes what is to be frozen, because that must not wait for anybody;
- * what it found it reports, and the loop remembers it, ends what is to be ended, and tells the daemon.
+ * Theory of operation. One child process, never two, reads up to CHECK_BATCH sandboxes again: first those whose wires
+ * were touched, after CHECK_SOON_MS; then those that have no wires, every CHECK_EVERY_MS; then, in a batch every
+ * CHECK_SLOW_MS, those whose last reading is oldest, because no wire tells of processes. So the cost has a ceiling, and
+ * with many sandboxes the schedule becomes slower instead of dearer. Wires are laid by the loop, a few at a time, some
+ * moment after a sandbox has begun to run, and it is read then: no create waits for it.
+ *
+ * A difference must be seen twice: a process between fork and exec looks odd for a moment. The child itself freezes
+ * what is to be frozen, because that must not wait for anybody; what it found it reports, and the loop remembers it,
+ * ends what is to be ended, and tells the daemon.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,16 +29,28 @@
 #include "sandbox/sandbox.h"
 #include "state.h"
 
-enum { CHECK_TICK_MS = 500, CHECK_EVERY_MS = 1000, CHECK_BATCH = 8, CHECK_CONFIRM_MS = 60 };
+enum {
+        CHECK_TICK_MS = 500,
+        CHECK_SOON_MS = 20,
+        CHECK_AGAIN_MS = 250, /* between two readings of one that is changed all the time */
+        CHECK_EVERY_MS = 1000,
+        CHECK_SLOW_MS = 2000,
+        CHECK_ROUND_MS = 10000, /* none more often, if it has wires */
+        CHECK_BATCH = 8,
+        CHECK_LAY = 16, /* wires in one turn */
+        CHECK_LAY_MS = 100,
+        CHECK_CONFIRM_MS = 60,
+        MS = 1000000,
+};
 
 static struct {
-        uint64_t next_ns;
+        uint64_t next_ns, slow_ns;
         bool busy;
 } schedule;
 
 /* What the child is to look at. */
 struct looking {
-        struct box *boxes[CHECK_BATCH];
+        struct box *boxes[CHECK_BATCH]; /* the most urgent first */
         size_t n;
         bool asked; /* by somebody: a sandbox that cannot be read is a failure then */
 };
@@ -175,6 +192,7 @@ static void on_looked(struct job *j, struct ipc_msg *m) {
         struct err e = { 0 };
 
         schedule.busy = false;
+        schedule.next_ns = 0; /* others may wait */
         if (take(j, m, &c, &e) < 0)
                 warden_log("a check of sandboxes: %s", e.msg);
 }
@@ -203,45 +221,98 @@ int check_start(struct box *b, struct asker asker, struct err *err) {
         return 0;
 }
 
-/* The one that was looked at longest ago, if that was long enough ago. */
-static struct box *oldest(uint64_t now) {
-        struct box *b, *best = NULL;
+void check_soon(struct box *b) {
+        uint64_t soon = clock_mono_ns() + CHECK_SOON_MS * MS;
+
+        b->tripped = true;
+        if (schedule.next_ns > soon)
+                schedule.next_ns = soon;
+}
+
+/* Wires for some of those that have none. True: there are more. */
+static bool lay_some(void) {
+        unsigned n = 0;
+        struct box *b;
 
         TAILQ_FOREACH(b, &warden.boxes, link) {
-                if (b->state != WP_RUNNING || b->end.fd < 0 || now - b->checked_ns < CHECK_EVERY_MS * 1000000ull)
+                if (b->trip || b->untrippable || b->state != WP_RUNNING || b->end.fd < 0)
                         continue;
-                if (!best || b->checked_ns < best->checked_ns)
-                        best = b;
+                if (n++ == CHECK_LAY)
+                        return true;
+                b->untrippable = trip_lay(b) < 0;
+                b->tripped = true; /* what was changed before */
         }
-        return best;
+        return false;
+}
+
+/* How long ago it must have been read to be read now; 0: not now. */
+static uint64_t wait_of(const struct box *b, bool slow) {
+        if (b->state != WP_RUNNING || b->end.fd < 0)
+                return 0;
+        if (b->tripped)
+                return CHECK_AGAIN_MS;
+        return !b->trip ? CHECK_EVERY_MS : slow ? CHECK_ROUND_MS : 0;
+}
+
+static bool is_before(const struct box *a, const struct box *b) {
+        return a->tripped != b->tripped ? a->tripped : a->checked_ns < b->checked_ns;
+}
+
+/* The most urgent ones, in order. */
+static void choose(struct looking *l, uint64_t now, bool slow) {
+        struct box *b;
+
+        TAILQ_FOREACH(b, &warden.boxes, link) {
+                uint64_t wait = wait_of(b, slow);
+                size_t at = l->n;
+
+                if (wait == 0 || now - b->checked_ns < wait * MS)
+                        continue;
+                while (at > 0 && is_before(b, l->boxes[at - 1]))
+                        at--;
+                if (at == CHECK_BATCH)
+                        continue;
+                l->n += l->n < CHECK_BATCH;
+                memmove(&l->boxes[at + 1], &l->boxes[at], (l->n - 1 - at) * sizeof(l->boxes[0]));
+                l->boxes[at] = b;
+        }
+}
+
+static void look_now(struct looking *l, uint64_t now) {
+        struct err e = { 0 };
+        struct job *j = job_start(look_run, l, false, &e);
+
+        if (!j) {
+                warden_log("a check of sandboxes: %s", e.msg);
+                return;
+        }
+        for (size_t i = 0; i < l->n; i++) {
+                l->boxes[i]->checked_ns = now;
+                l->boxes[i]->tripped = false;
+        }
+        j->done = on_looked;
+        schedule.busy = true;
 }
 
 int check_due(void) {
         uint64_t now = clock_mono_ns();
         struct looking l = { 0 };
-        struct err e = { 0 };
-        struct job *j;
-        struct box *b;
+        bool slow = now >= schedule.slow_ns;
+        int wait_ms;
 
         if (warden.n_boxes == 0)
                 return -1;
         if (now < schedule.next_ns)
-                return (int) ((schedule.next_ns - now) / 1000000 + 1);
-        schedule.next_ns = now + CHECK_TICK_MS * 1000000ull;
-        while (!schedule.busy && warden.n_jobs < WARDEN_JOBS / 2 && l.n < CHECK_BATCH && (b = oldest(now))) {
-                b->checked_ns = now;
-                l.boxes[l.n++] = b;
-        }
-        if (l.n == 0)
-                return CHECK_TICK_MS;
-        j = job_start(look_run, &l, false, &e);
-        if (j) {
-                j->done = on_looked;
-                schedule.busy = true;
-        } else {
-                warden_log("a check of sandboxes: %s", e.msg);
-        }
-        return CHECK_TICK_MS;
+                return (int) ((schedule.next_ns - now) / MS + 1);
+        wait_ms = lay_some() ? CHECK_LAY_MS : CHECK_TICK_MS;
+        if (!schedule.busy && warden.n_jobs < WARDEN_JOBS / 2)
+                choose(&l, now, slow);
+        if (l.n > 0)
+                look_now(&l, now);
+        if (slow)
+                schedule.slow_ns = now + CHECK_SLOW_MS * (uint64_t) MS;
+        schedule.next_ns = now + (uint64_t) wait_ms * MS;
+        return wait_ms;
 }
 
 int check_statement(const struct box *b, struct err *err) {

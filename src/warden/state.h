@@ -95,6 +95,9 @@ struct box {
         struct guard *guard; /* guard.h; NULL: its policy has no rules of `monitor` */
         unsigned denials_left, suppressed;
         uint64_t denial_ns;
+        struct trip *trip;   /* trip.c; NULL: nobody tells when it is changed from outside */
+        bool tripped;        /* somebody did */
+        bool untrippable;    /* that cannot be had */
         uint64_t checked_ns; /* when it was compared with its plan */
         char drift[WP_TEXT]; /* the control that was warned of; "": none */
 };
@@ -313,8 +316,15 @@ void launch_let_go(struct sandbox *sb);
 /* Milliseconds until it wants to be called again, or -1. */
 int check_due(void);
 int check_start(struct box *b, struct asker asker, struct err *err);
+/* As soon as may be: something has changed. */
+void check_soon(struct box *b);
 /* Evidence, plan and policy in sealed memory. Returns the descriptor. */
 int check_statement(const struct box *b, struct err *err);
+
+/* --- trip.c: who changes a running sandbox from outside is noticed --- */
+int trip_lay(struct box *b);
+/* Safe for any box. */
+void trip_drop(struct box *b);
 
 /* --- recover.c --- */
 /* Finds what a warden before us left: adopts what lives, ends the rest. */

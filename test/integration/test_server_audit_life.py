@@ -3,7 +3,9 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
 import threading
+import time
 
 import egress_world
 import pytest
@@ -12,6 +14,9 @@ import test_watch
 from audit_log import assert_whole, audit, fields, find, records
 from harness import until
 from server_audit import Box, agent_of, lift_memory, log_of, of, tenant_of
+
+
+MANY = 60
 
 
 def refused_all(server, operator, box):
@@ -71,6 +76,27 @@ def test_a_deleted_rule_of_the_network_freezes_the_sandbox(place, web):
         test_watch.delete_rule_of(agent_of(server, operator, box))
         assert until(lambda: find(log, "sandbox.frozen", tenant), 2.5)
         assert find(log, "drift", tenant)[0]["unmapped"]["object"] == "network rules"
+
+
+def test_drift_is_found_at_once_among_many(place):
+    """More sandboxes than the schedule reads in that time. Each is changed in another way."""
+    ceiling = place / "ceiling.yaml"
+    ceiling.write_text("version: 1\nnetwork: { allow: [ { host: web.example } ] }\n")
+    with server_module.Server(place, "--ceiling", str(ceiling)) as server:
+        operator = server.client()
+        net = Box(operator, allow_internet_access=False, network={"allowOut": ["web.example"]})
+        boxes = [Box(operator, allow_internet_access=False) for _ in range(MANY)]
+        log, tenant = log_of(server), tenant_of(server, operator)
+        time.sleep(2)  # until each was seen once
+        agents = [agent_of(server, operator, b) for b in (net, boxes[MANY // 2], boxes[-1])]
+        began = time.monotonic()
+        test_watch.delete_rule_of(agents[0])
+        lift_memory(agents[1])
+        subprocess.run(["nsenter", "-t", str(agents[2]), "-m", "mount", "-o", "remount,bind,rw", "/"], check=True)
+        found = until(lambda: len(find(log, "sandbox.frozen", tenant)) == 3, 2.5)
+        print(time.monotonic() - began)
+        assert found, [d["unmapped"]["object"] for d in find(log, "drift", tenant)]
+        assert {d["unmapped"]["object"] for d in find(log, "drift", tenant)} == {"network rules", "cgroup.memory", "mount"}
 
 
 def test_without_the_notary_nothing_new_happens(place):
