@@ -34,7 +34,7 @@ enum {
         CHECK_SOON_MS = 20,
         CHECK_AGAIN_MS = 250, /* between two readings of one that is changed all the time */
         CHECK_EVERY_MS = 1000,
-        CHECK_SLOW_MS = 2000,
+        CHECK_SLOW_MS = 4000,
         CHECK_ROUND_MS = 10000, /* none more often, if it has wires */
         CHECK_BATCH = 8,
         CHECK_LAY = 16, /* wires in one turn */
@@ -57,23 +57,38 @@ struct looking {
 
 /* --- in the child --- */
 
-static int namespaces(const struct record *rec, struct evidence *first, struct err *err) {
+static int namespaces(const struct box *b, const struct json *doc, struct evidence *first, struct err *err) {
         static const char *const names[EVIDENCE_NS] = { "user", "pid", "mnt", "net", "ipc", "uts", "cgroup", "time" };
-        CLEANUP(json_freep) struct json *doc = NULL;
-        const struct json *all;
-        int r = rec->evidence ? json_parse("evidence", rec->evidence, strlen(rec->evidence), &doc, err)
-                              : err_set(err, -ESTALE, ERR_INTERNAL, "sandbox %s: it has no evidence", rec->id);
+        const struct json *all = json_get(json_get(doc, "evidence"), "namespaces");
 
-        all = r < 0 ? NULL : json_get(doc, "namespaces");
-        for (size_t i = 0; r == 0 && i < EVIDENCE_NS; i++) {
+        for (size_t i = 0; i < EVIDENCE_NS; i++) {
                 const char *text = json_get_str(json_get(all, names[i]), "sandbox");
 
-                r = text ? str_copy(first->ns[i], sizeof(first->ns[0]), text) : -EBADMSG;
-                if (r < 0)
-                        (void) err_set(err, r, ERR_INTERNAL, "sandbox %s: its evidence has no namespace %s", rec->id,
-                                       names[i]);
+                if (!text || str_copy(first->ns[i], sizeof(first->ns[0]), text) < 0)
+                        return err_set(err, -EBADMSG, ERR_INTERNAL, "sandbox %s: its evidence has no namespace %s",
+                                       b->id, names[i]);
         }
-        return r;
+        return 0;
+}
+
+/* The plan, and what is needed to read it back. */
+static int prepare(const struct box *b, struct plan *plan, struct sandbox *sb, struct evidence *first,
+                   struct err *err) {
+        static struct policy policy;
+        CLEANUP(json_freep) struct json *doc = NULL;
+        const struct record rec = { .offset = b->offset };
+        int r = record_tree(b, &doc, err);
+
+        policy_default(&policy); /* what it had is forgotten: this process lives for one batch */
+        if (r == 0 && !json_get(doc, "policy"))
+                r = err_set(err, -ESTALE, ERR_INTERNAL, "record of sandbox %s: it has no policy", b->id);
+        if (r == 0)
+                r = policy_decode(json_get(doc, "policy"), &policy, err);
+        if (r == 0)
+                r = launch_plan_of(b, &policy, json_get_bool(doc, "own_certificates", false), plan, err);
+        if (r == 0)
+                r = namespaces(b, doc, first, err);
+        return r < 0 ? r : launch_hold(b, plan, &rec, sb, err);
 }
 
 /* 0, or 1 and *ret; negative: it cannot be said. */
@@ -81,15 +96,8 @@ static int look(const struct box *b, struct evidence_drift *ret, uint8_t *ret_ac
         static struct evidence first;
         static struct plan plan;
         static struct sandbox sb;
-        CLEANUP(record_done) struct record rec = { 0 };
-        int r = record_of(b, &rec, err);
+        int r = prepare(b, &plan, &sb, &first, err);
 
-        if (r == 0)
-                r = launch_plan(b, &rec, &plan, err);
-        if (r == 0)
-                r = namespaces(&rec, &first, err);
-        if (r == 0)
-                r = launch_hold(b, &plan, &rec, &sb, err);
         if (r < 0)
                 return r;
         r = evidence_again(&plan, &sb, &first, ret);

@@ -35,14 +35,20 @@ int launch_reopen(struct err *err) {
         return cgroup_host_find(&warden.groups, err);
 }
 
+int launch_plan_of(const struct box *b, const struct policy *policy, bool own_certificates, struct plan *ret,
+                   struct err *err) {
+        struct plan_way_out way = network_way_out(NULL, NULL);
+
+        if (own_certificates && !way.ca_bundle)
+                way.ca_bundle = PLAN_BUNDLE; /* there are some inside, whatever its rules are now */
+        return maker_plan(policy, b->hostname, &way, ret, err);
+}
+
 int launch_plan(const struct box *b, const struct record *rec, struct plan *ret, struct err *err) {
         static struct policy policy;
-        struct plan_way_out way = network_way_out(NULL, NULL);
         int r = record_policy(rec, &policy, err);
 
-        if (rec->own_certificates && !way.ca_bundle)
-                way.ca_bundle = PLAN_BUNDLE; /* there are some inside, whatever its rules are now */
-        return r < 0 ? r : maker_plan(&policy, b->hostname, &way, ret, err);
+        return r < 0 ? r : launch_plan_of(b, &policy, rec->own_certificates, ret, err);
 }
 
 int launch_hold(const struct box *b, const struct plan *plan, const struct record *rec, struct sandbox *sb,

@@ -137,16 +137,20 @@ static const struct field fields[] = {
 #undef U64
 };
 
-int record_read(int fd, struct record *ret, struct err *err) {
-        CLEANUP(json_freep) struct json *doc = NULL;
+static int tree_read(int fd, struct json **ret, struct err *err) {
         AUTO_FREE char *text = malloc(RECORD_BYTES);
-        const struct field_ctx ctx = { .what = "record" };
-        struct record r = { 0 };
         int n = text ? (lseek(fd, 0, SEEK_SET) < 0 ? -errno : fd_read_upto(fd, text, RECORD_BYTES)) : -ENOMEM;
 
-        if (n < 0)
-                return err_set(err, n, ERR_INTERNAL, "record: %s", strerror(-n));
-        n = json_parse("record", text, (size_t) n, &doc, err);
+        return n < 0 ? err_set(err, n, ERR_INTERNAL, "record: %s", strerror(-n))
+                     : json_parse("record", text, (size_t) n, ret, err);
+}
+
+int record_read(int fd, struct record *ret, struct err *err) {
+        CLEANUP(json_freep) struct json *doc = NULL;
+        const struct field_ctx ctx = { .what = "record" };
+        struct record r = { 0 };
+        int n = tree_read(fd, &doc, err);
+
         if (n == 0)
                 n = field_decode(&ctx, doc, fields, ARRAY_SIZE(fields), &r, err);
         if (n < 0) {
@@ -185,6 +189,22 @@ int record_of(const struct box *b, struct record *ret, struct err *err) {
                 return err_set(err, -ESTALE, ERR_INTERNAL, "record of sandbox %s: it is another's", b->id);
         }
         return r;
+}
+
+int record_tree(const struct box *b, struct json **ret, struct err *err) {
+        CLEANUP(json_freep) struct json *doc = NULL;
+        AUTO_FD int fd = record_open(b->slot, O_RDONLY);
+        const char *id;
+        int r = fd < 0 ? err_set(err, fd, ERR_INTERNAL, "record of sandbox %s: %s", b->id, strerror(-fd))
+                       : tree_read(fd, &doc, err);
+
+        if (r < 0)
+                return r;
+        id = json_get_str(doc, "id");
+        if (!id || !str_eq(id, b->id))
+                return err_set(err, -ESTALE, ERR_INTERNAL, "record of sandbox %s: it is another's", b->id);
+        *ret = TAKE_PTR(doc);
+        return 0;
 }
 
 uint64_t record_start_time(pid_t pid) {

@@ -22,6 +22,7 @@
 #include "wardenproto/wardenproto.h"
 
 struct err;
+struct json;
 
 #define WARDEN_SLOTS "/run/gabion" /* as in src/sandbox: one numbering for all sandboxes of root */
 
@@ -238,6 +239,8 @@ int record_policy(const struct record *r, struct policy *ret, struct err *err);
 /* Opens the file of a slot. */
 int record_open(unsigned slot, int flags);
 int record_of(const struct box *b, struct record *ret, struct err *err);
+/* The same as a document, for whoever needs little of it: most of the time goes into the texts of a struct record. */
+int record_tree(const struct box *b, struct json **ret, struct err *err);
 /* When a process started, in ticks since boot; 0 if there is none. */
 uint64_t record_start_time(pid_t pid);
 
@@ -308,6 +311,9 @@ void launch_freeze_run(const void *box);
 struct sandbox;
 int launch_reopen(struct err *err);
 int launch_plan(const struct box *b, const struct record *rec, struct plan *ret, struct err *err);
+/* The same, of a policy that was read already and stays where it is. */
+int launch_plan_of(const struct box *b, const struct policy *policy, bool own_certificates, struct plan *ret,
+                   struct err *err);
 int launch_hold(const struct box *b, const struct plan *plan, const struct record *rec, struct sandbox *sb,
                 struct err *err);
 void launch_let_go(struct sandbox *sb);
