@@ -14,6 +14,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -24,6 +26,7 @@
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/sys.h"
 #include "json/json.h"
 #include "monitor/monitor.h"
 #include "network.h"
@@ -37,6 +40,7 @@ enum {
         TELLS = 200,
         TELLS_PER_S = 20,
         FREEZE_AGAIN_MS = 20,
+        PROCESSES = 512,
         MS = 1000000,
 };
 
@@ -285,12 +289,45 @@ int guard_start(struct box *b, const struct policy *policy, struct err *err) {
         return 0;
 }
 
+static bool is_agents(pid_t pid) {
+        char path[32], exe[64];
+        ssize_t n;
+
+        (void) snprintf(path, sizeof(path), "%d/exe", (int) pid);
+        n = readlinkat(warden.proc_fd, path, exe, sizeof(exe) - 1);
+        exe[n > 0 ? n : 0] = '\0';
+        return str_has_prefix(exe, "/memfd:gabion-agent");
+}
+
+/* The door at which its refused calls came was closed with the warden before us, for every process behind that filter.
+ * Without its launchers the next command gets a new one, and with it a filter and a door: what runs already goes on,
+ * and its refused calls cannot be counted. */
+static void launchers_end(const struct box *b) {
+        int pids[PROCESSES], n;
+        struct cgroup c;
+        struct err e;
+
+        if (box_groups(b, &c, &e) < 0)
+                return;
+        n = cgroup_pids(&c, pids, PROCESSES);
+        for (int i = 0; i < n; i++) {
+                AUTO_FD int fd = pids[i] == b->pid ? -1 : sys_pidfd_open(pids[i]);
+
+                /* Held first: what is looked at is then the process that is ended. */
+                if (fd >= 0 && is_agents(pids[i]) && cgroup_verify_member(&c, warden.proc_fd, pids[i], &e) == 0)
+                        (void) sys_pidfd_send_signal(fd, SIGKILL);
+        }
+        cgroup_close(&c);
+}
+
 void guard_again(struct box *b, const struct policy *policy) {
         const struct policy_monitor *m = &policy->monitor;
         struct monitor_finding f = { POLICY_LOG, "monitor", "files", "what happens in it cannot be watched any more" };
         struct guard g = { .box = b };
         struct err e = { 0 };
 
+        if (m->refused_calls.on)
+                launchers_end(b);
         if (guard_start(b, policy, &e) == 0)
                 return;
         warden_log("sandbox %s: %s", b->id, e.msg);

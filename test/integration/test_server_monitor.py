@@ -125,10 +125,13 @@ def test_what_ends_the_sandbox(server, operator, rule, script):
 
 
 def test_a_new_warden_goes_on_watching(server, operator):
-    box = Box(operator, **NETWORK)
-    assert box.run("mkdir", "watched") == 0
+    box, other = Box(operator, **NETWORK), Box(operator)
+    assert box.run("mkdir", "watched") == 0 and other.run("unshare", "-U", "true") == 1
     os.kill(server.pid_of("gabion-warden"), signal.SIGKILL)
+    assert until(lambda: "sandboxes were found again" in server.text(), 10)
     server.wait_up()
-    later(box, "env true; python3 -c 'import socket; socket.getaddrinfo(\"evil.example\", 80)'; echo x >watched/y; sleep 60")
+    later(box, "env true; echo x >watched/y; sleep 60")
     assert alert_of(server, operator, box, "monitor.programs")
-    assert until(lambda: why(operator, box), SOON_S)
+    assert until(lambda: why(operator, box), SOON_S)["rule"] == "monitor.writes"
+    later(other, "while :; do unshare -U true; done")
+    assert until(lambda: ended(operator, other), 5) == "killed_by_policy"
