@@ -72,7 +72,9 @@ static void on_file(void *arg, enum fan_kind kind, const char *path) {
                 tell(m, rules->programs.action, "monitor.programs", path, "a program that is not expected");
                 break;
         case FAN_LOST:
-                tell(m, POLICY_LOG, "filesystem.watch", "files", "too much at once: some use of files was not seen");
+                if (may_tell(m, MONITOR_LOST))
+                        tell(m, POLICY_LOG, "filesystem.watch", "files",
+                             "too much at once: some use of files was not seen");
                 break;
         case FAN_READ:
         case FAN_WRITTEN:

@@ -20,10 +20,10 @@ enum { MONITOR_CALLS = 1024 };
 
 enum monitor_rule {
         MONITOR_CALLS_RULE,
-        MONITOR_PROGRAMS,
         MONITOR_WRITES,
         MONITOR_RESOURCES,
         MONITOR_HOSTS,
+        MONITOR_LOST, /* what was not seen */
         MONITOR_RULES
 };
 

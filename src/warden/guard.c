@@ -39,6 +39,7 @@ enum {
         LAST_READS = 4,   /* of one that ends */
         TELLS = 200,
         TELLS_PER_S = 20,
+        TELLS_FOUND = 50, /* of them for broken rules alone */
         FREEZE_AGAIN_MS = 20,
         PROCESSES = 512,
         MS = 1000000,
@@ -103,14 +104,15 @@ static void shared_put(struct shared *s) {
 
 /* --- what is told --- */
 
-static bool may_tell(struct guard *g) {
+/* Some are left for others. */
+static bool may_tell(struct guard *g, unsigned left) {
         uint64_t now = clock_mono_ns(), step = 1000000000u / TELLS_PER_S;
 
         for (; now - g->tells_ns > step && g->tells < TELLS; g->tells_ns += step)
                 g->tells++;
         if (g->tells == TELLS)
                 g->tells_ns = now;
-        if (g->tells == 0) {
+        if (g->tells <= left) {
                 g->untold++;
                 return false;
         }
@@ -143,7 +145,7 @@ static void on_file(void *arg, bool written, const char *path) {
         struct buf text = BUF_INIT(WP_RECORD);
         struct json_emit e = { .to = &text };
 
-        if (!may_tell(g))
+        if (!may_tell(g, TELLS_FOUND))
                 return;
         json_emit_object(&e, NULL);
         json_emit_str(&e, "file", written ? "written" : "read");
@@ -203,7 +205,7 @@ static void on_found(void *arg, const struct monitor_finding *found) {
                 f.action = POLICY_LOG; /* the rest is done */
         if (f.action == POLICY_FREEZE && (b->state == WP_FROZEN || g->freezes || g->wants))
                 return;
-        if (f.action == POLICY_LOG && !may_tell(g))
+        if (f.action == POLICY_LOG && !may_tell(g, 0))
                 return;
         tell_found(g, &f);
         if (f.action == POLICY_KILL)
