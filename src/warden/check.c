@@ -40,8 +40,9 @@ enum {
         CHECK_LAY = 16, /* wires in one turn */
         CHECK_LAY_MS = 100,
         CHECK_CONFIRM_MS = 60,
-        MS = 1000000,
 };
+
+static const uint64_t ms = 1000000; /* in nanoseconds */
 
 static struct {
         uint64_t next_ns, slow_ns;
@@ -230,7 +231,7 @@ int check_start(struct box *b, struct asker asker, struct err *err) {
 }
 
 void check_soon(struct box *b) {
-        uint64_t soon = clock_mono_ns() + CHECK_SOON_MS * MS;
+        uint64_t soon = clock_mono_ns() + CHECK_SOON_MS * ms;
 
         b->tripped = true;
         if (schedule.next_ns > soon)
@@ -274,14 +275,15 @@ static void choose(struct looking *l, uint64_t now, bool slow) {
                 uint64_t wait = wait_of(b, slow);
                 size_t at = l->n;
 
-                if (wait == 0 || now - b->checked_ns < wait * MS)
+                if (wait == 0 || now - b->checked_ns < wait * ms)
                         continue;
                 while (at > 0 && is_before(b, l->boxes[at - 1]))
                         at--;
                 if (at == CHECK_BATCH)
                         continue;
                 l->n += l->n < CHECK_BATCH;
-                memmove(&l->boxes[at + 1], &l->boxes[at], (l->n - 1 - at) * sizeof(l->boxes[0]));
+                for (size_t i = l->n - 1; i > at; i--)
+                        l->boxes[i] = l->boxes[i - 1];
                 l->boxes[at] = b;
         }
 }
@@ -311,15 +313,15 @@ int check_due(void) {
         if (warden.n_boxes == 0)
                 return -1;
         if (now < schedule.next_ns)
-                return (int) ((schedule.next_ns - now) / MS + 1);
+                return (int) ((schedule.next_ns - now) / ms + 1);
         wait_ms = lay_some() ? CHECK_LAY_MS : CHECK_TICK_MS;
         if (!schedule.busy && warden.n_jobs < WARDEN_JOBS / 2)
                 choose(&l, now, slow);
         if (l.n > 0)
                 look_now(&l, now);
         if (slow)
-                schedule.slow_ns = now + CHECK_SLOW_MS * (uint64_t) MS;
-        schedule.next_ns = now + (uint64_t) wait_ms * MS;
+                schedule.slow_ns = now + CHECK_SLOW_MS * ms;
+        schedule.next_ns = now + (uint64_t) wait_ms * ms;
         return wait_ms;
 }
 

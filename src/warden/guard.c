@@ -42,8 +42,9 @@ enum {
         TELLS_FOUND = 50, /* of them for broken rules alone */
         FREEZE_AGAIN_MS = 20,
         PROCESSES = 512,
-        MS = 1000000,
 };
+
+static const uint64_t ms = 1000000; /* in nanoseconds */
 
 /* One policy is often that of many. */
 struct shared {
@@ -229,7 +230,7 @@ static void on_files(struct watch *w, uint32_t events) {
         unsigned n = 0;
 
         (void) events;
-        if (now - window_ns > FILES_MS * MS) {
+        if (now - window_ns > FILES_MS * ms) {
                 window_ns = now;
                 window_events = 0;
         }
@@ -237,7 +238,7 @@ static void on_files(struct watch *w, uint32_t events) {
                 n = monitor_files(&g->monitor);
         window_events += n;
         if (n >= FILES_FULL || window_events >= FILES_EVENTS) {
-                g->rested_ns = now + FILES_MS * MS;
+                g->rested_ns = now + FILES_MS * ms;
                 rest(g, true);
         }
 }
@@ -400,9 +401,9 @@ int guard_due(void) {
                         continue;
                 if (looks)
                         look(g);
-                wait_ms = sooner(wait_ms, looks ? LOOK_MS : (int) ((look_ns - now) / MS) + 1);
+                wait_ms = sooner(wait_ms, looks ? LOOK_MS : (int) ((look_ns - now) / ms) + 1);
         }
         if (looks)
-                look_ns = now + LOOK_MS * (uint64_t) MS;
+                look_ns = now + LOOK_MS * ms;
         return wait_ms;
 }
