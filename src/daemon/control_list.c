@@ -35,7 +35,7 @@ static int on_row(void *arg, const struct store_sandbox *row) {
                 p->more = true;
                 return 1;
         }
-        json_add(p->list, view_listed(row));
+        json_add(p->list, view_listed(p->q->d, row));
         p->last_ms = row->created_ms;
         (void) str_copy(p->last_id, sizeof(p->last_id), row->id);
         return 0;

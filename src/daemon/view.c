@@ -68,8 +68,8 @@ struct json *view_sandbox(const struct daemon *d, const struct box *b) {
         return o;
 }
 
-struct json *view_listed(const struct store_sandbox *row) {
-        struct json *o = json_new_object();
+struct json *view_listed(const struct daemon *d, const struct store_sandbox *row) {
+        struct json *o = json_new_object(), *why = found_why(box_any(d, row->id));
 
         set_identity(o, row->template, row->id, row->name);
         set_time(o, "startedAt", row->created_ms);
@@ -80,6 +80,8 @@ struct json *view_listed(const struct store_sandbox *row) {
         json_set_str(o, "state", view_state(row->state));
         set_parsed(o, "metadata", row->metadata);
         json_set(o, "volumeMounts", json_new_array());
+        if (why)
+                json_set(o, "frozen", why);
         return o;
 }
 
@@ -105,7 +107,7 @@ static void set_network(struct json *o, const char *text, bool *ret_private) {
 }
 
 struct json *view_detail(const struct request *q, const struct store_sandbox *row) {
-        struct json *o = view_listed(row), *life = json_new_object(), *why;
+        struct json *o = view_listed(q->d, row), *life = json_new_object();
         bool private_ports;
 
         set_network(o, row->network, &private_ports);
@@ -115,8 +117,5 @@ struct json *view_detail(const struct request *q, const struct store_sandbox *ro
         json_set_bool(life, "autoResume", false);
         json_set_str(life, "onTimeout", "kill");
         json_set(o, "lifecycle", life);
-        why = found_why(box_any(q->d, row->id));
-        if (why)
-                json_set(o, "frozen", why);
         return o;
 }
