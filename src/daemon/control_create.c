@@ -177,25 +177,25 @@ static void on_made(void *arg, const struct err *failed, const struct warden_rep
 }
 
 static int record(struct making *m, struct err *err) {
-        struct json *data = json_new_object();
+        CLEANUP(json_freep) struct json *data = json_new_object();
         struct store_sandbox row;
-        int r;
+        struct err later = { 0 };
+        int r, settled;
 
         row_of(m, &row);
-        r = store_sandbox_add(m->d->store, &row, err);
-        if (r < 0) {
-                (void) json_free(data);
-                return r;
-        }
+        r = store_begin(m->d->store, err);
+        if (r == 0)
+                r = store_sandbox_add(m->d->store, &row, err);
         json_set_str(data, "template", row.template);
         json_set_str(data, "policy", row.policy_hash);
         json_set_str(data, "key", m->key);
         json_set_int(data, "timeout_s", m->create.timeout_s);
-        r = event_emit(m->d, m->tenant, m->id, "sandbox.create", data, err);
-        if (r < 0)
-                (void) store_sandbox_move(m->d->store, m->id, STORE_GONE, "failed", clock_real_ms(),
-                                          &(struct err){ 0 });
-        return r;
+        if (r == 0)
+                r = event_emit(m->d, m->tenant, m->id, "sandbox.create", TAKE_PTR(data), err);
+        settled = store_settle(m->d->store, r < 0 ? &later : err);
+        if (r < 0 && r != -EEXIST)
+                (void) store_sandbox_move(m->d->store, m->id, STORE_GONE, "failed", clock_real_ms(), &later);
+        return r < 0 ? r : settled;
 }
 
 static void make(struct making *m) {

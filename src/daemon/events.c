@@ -1,8 +1,9 @@
 /*
  * events.c - see events.h.
  *
- * A follower that has seen everything gets each event as it happens. One whose connection is full falls behind, and is
- * brought up from the store when there is room again; so nothing is kept in memory for the slow.
+ * Events are committed together, SETTLE_MS after the first of them at the latest: one commit costs more than several
+ * events. Followers are brought up from the store then, so that nobody has seen what a crash takes back; and again when
+ * there is room in a connection that was full, so that nothing is kept in memory for the slow.
  */
 #include "daemon/events.h"
 
@@ -26,7 +27,7 @@
 #include "http/server.h"
 #include "json/json.h"
 
-enum { MESSAGE_MAX = 64 * 1024 };
+enum { MESSAGE_MAX = 64 * 1024, SETTLE_MS = 10 };
 
 struct follower {
         TAILQ_ENTRY(follower) link;
@@ -42,8 +43,8 @@ struct events {
         struct daemon *d;
         TAILQ_HEAD(, follower) followers;
         size_t n;
-        struct event *alive;
-        uint64_t last; /* seq of the newest */
+        struct event *alive, *settle;
+        uint64_t newest, last; /* seq: of all, and of what is committed */
 };
 
 static struct json *event_json(const struct store_event *e) {
@@ -120,6 +121,24 @@ static void follower_free(void *data) {
         free(f);
 }
 
+static void settle(struct events *e) {
+        struct follower *f;
+        struct err err = { 0 };
+
+        if (e->last == e->newest)
+                return;
+        if (store_settle(e->d->store, &err) < 0)
+                log_error(&e->d->log, "events are lost", &err);
+        e->last = e->newest;
+        TAILQ_FOREACH(f, &e->followers, link)
+        catch_up(f);
+}
+
+static void on_settle(int fd, short what, void *arg) {
+        (void) fd, (void) what;
+        settle(arg);
+}
+
 static void on_alive(int fd, short what, void *arg) {
         struct events *e = arg;
         struct follower *f;
@@ -144,9 +163,10 @@ int events_new(struct daemon *d, struct events **ret, struct err *err) {
         r = store_event_last(d->store, NULL, &newest, err);
         if (r == -ENOENT)
                 r = 0;
-        e->last = newest.seq;
+        e->newest = e->last = newest.seq;
+        e->settle = evtimer_new(d->base, on_settle, e);
         e->alive = event_new(d->base, -1, EV_PERSIST, on_alive, e);
-        if (r == 0 && (!e->alive || event_add(e->alive, &every) < 0))
+        if (r == 0 && (!e->settle || !e->alive || event_add(e->alive, &every) < 0))
                 r = err_set(err, -ENOMEM, ERR_INTERNAL, "events");
         if (r < 0) {
                 (void) events_free(e);
@@ -161,6 +181,8 @@ struct events *events_free(struct events *e) {
                 return NULL;
         if (e->alive)
                 event_free(e->alive);
+        if (e->settle)
+                event_free(e->settle);
         free(e);
         return NULL;
 }
@@ -181,10 +203,10 @@ static void log_event(struct daemon *d, const struct store_event *e) {
 
 int event_emit(struct daemon *d, const char *tenant, const char *sandbox, const char *kind, struct json *data,
                struct err *err) {
+        static const struct timeval soon = { .tv_usec = SETTLE_MS * 1000L };
         CLEANUP(json_freep) struct json *owned = data ? data : json_new_object();
         struct store_event e = { .time_ms = clock_real_ms(), .tenant = tenant, .sandbox = sandbox, .kind = kind };
         AUTO_FREE char *text = NULL;
-        struct follower *f;
         int r = json_text(owned, false, &text, err);
 
         if (r < 0)
@@ -193,18 +215,11 @@ int event_emit(struct daemon *d, const char *tenant, const char *sandbox, const 
         r = store_event_add(d->store, &e, &e.seq, err);
         if (r < 0)
                 return r;
-        d->events->last = e.seq;
+        if (d->events->newest == d->events->last)
+                (void) event_add(d->events->settle, &soon);
+        d->events->newest = e.seq;
         log_event(d, &e);
         record_event(d, tenant, sandbox, kind, owned);
-        TAILQ_FOREACH(f, &d->events->followers, link) {
-                if (f->behind || (f->tenant[0] && !str_eq(f->tenant, tenant)) ||
-                    (f->sandbox[0] && !str_eq(f->sandbox, sandbox)))
-                        continue;
-                if (http_reply_is_full(f->q->conn))
-                        f->behind = true;
-                else
-                        send_one(f, &e);
-        }
         return 0;
 }
 
@@ -312,6 +327,7 @@ void events_serve(struct request *q) {
         }
         if (choose_tenant(q, w.tenant, tenant) < 0)
                 return;
+        settle(q->d->events);
         whose = tenant[0] ? tenant : NULL;
         box = w.sandbox[0] ? w.sandbox : NULL;
         if (stream)

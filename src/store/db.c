@@ -3,6 +3,9 @@
  *
  * Write-ahead logging with synchronous=NORMAL: killing any process loses nothing that was committed; a loss of power
  * may lose the last moments, with which the sandboxes of that machine are gone as well. The file is never corrupt.
+ *
+ * A commit costs more than what is in it. So events, of which there are many, wait in an open transaction: the next
+ * other change takes them along, or whoever calls store_settle() in time.
  */
 #include "db.h"
 
@@ -132,9 +135,45 @@ int db_step(struct store *s, sqlite3_stmt *st, struct err *err) {
 }
 
 int db_run(struct store *s, sqlite3_stmt *st, struct err *err) {
-        int r = db_step(s, st, err);
+        struct err later = { 0 };
+        int r = db_step(s, st, err), settled;
 
-        return r < 0 ? r : sqlite3_changes(s->db);
+        if (r == 0)
+                r = sqlite3_changes(s->db);
+        settled = s->held ? 0 : store_settle(s, &later);
+        if (r >= 0 && settled < 0) {
+                *err = later;
+                return settled;
+        }
+        return r;
+}
+
+int db_gather(struct store *s, struct err *err) {
+        int r = s->gathering ? 0 : db_step(s, db_query(s, err, "BEGIN IMMEDIATE", ""), err);
+
+        s->gathering = r == 0;
+        return r;
+}
+
+int store_begin(struct store *s, struct err *err) {
+        int r = db_gather(s, err);
+
+        s->held = r == 0;
+        return r;
+}
+
+int store_settle(struct store *s, struct err *err) {
+        int r = s->gathering ? db_step(s, db_query(s, err, "COMMIT", ""), err) : 0;
+
+        if (r < 0)
+                db_undo(s);
+        s->gathering = s->held = false;
+        return r;
+}
+
+void db_undo(struct store *s) {
+        (void) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+        s->gathering = s->held = false;
 }
 
 void db_text(sqlite3_stmt *st, int column, char *dst, size_t cap) {
@@ -222,8 +261,11 @@ int store_open(const char *path, struct store **ret, struct err *err) {
 }
 
 struct store *store_close(struct store *s) {
+        struct err err = { 0 };
+
         if (!s)
                 return NULL;
+        (void) store_settle(s, &err);
         for (size_t i = 0; i < s->n_kept; i++)
                 (void) sqlite3_finalize(s->kept[i].st);
         (void) sqlite3_close(s->db);

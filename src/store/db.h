@@ -14,6 +14,8 @@ struct store {
                 sqlite3_stmt *st;
         } kept[STORE_STATEMENTS];
         size_t n_kept;
+        bool gathering; /* a transaction is open: events, and what store_begin() asked for */
+        bool held;      /* it stays open until store_settle() */
 };
 
 /*
@@ -21,10 +23,15 @@ struct store {
  * b 32 bytes. sql must be a literal: it is compiled once. NULL on failure, with *err filled.
  */
 sqlite3_stmt *db_query(struct store *s, struct err *err, const char *sql, const char *fmt, ...);
-/* Runs a statement that gives no row. Returns how many rows it changed, or negative (-EEXIST for a taken name). */
+/* Runs a statement that gives no row, and settles what was gathered. Returns how many rows it changed, or negative
+ * (-EEXIST for a taken name). */
 int db_run(struct store *s, sqlite3_stmt *st, struct err *err);
 /* 1: a row is there; 0: no more; negative. */
 int db_step(struct store *s, sqlite3_stmt *st, struct err *err);
+/* From now on changes wait for store_settle(). */
+int db_gather(struct store *s, struct err *err);
+/* Nothing of what was gathered has happened. */
+void db_undo(struct store *s);
 /* Several statements, separated by semicolons. */
 int db_exec(struct store *s, const char *sql, struct err *err);
 

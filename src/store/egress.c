@@ -25,16 +25,17 @@ static int add_one(struct store *s, const struct store_attempt *a, unsigned keep
 }
 
 int store_egress_add(struct store *s, const struct store_attempt *all, size_t n, unsigned keep, struct err *err) {
-        struct err undo;
-        int r = db_exec(s, "BEGIN IMMEDIATE", err);
+        int r = store_settle(s, err);
 
+        if (r == 0)
+                r = store_begin(s, err);
         if (r < 0)
                 return r;
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = add_one(s, &all[i], keep, err);
         if (r >= 0)
-                return db_exec(s, "COMMIT", err);
-        (void) db_exec(s, "ROLLBACK", &undo);
+                return store_settle(s, err);
+        db_undo(s);
         return r;
 }
 

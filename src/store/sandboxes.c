@@ -201,11 +201,13 @@ int store_sandbox_sums(struct store *s, const char *tenant, struct store_sums *r
 }
 
 int store_event_add(struct store *s, const struct store_event *e, uint64_t *ret_seq, struct err *err) {
-        int r = db_run(s,
-                       db_query(s, err, "INSERT INTO event(time, tenant, sandbox, kind, data) VALUES(?,?,?,?,?)",
-                                "ussss", e->time_ms, e->tenant, e->sandbox, e->kind, e->data),
-                       err);
+        int r = db_gather(s, err);
 
+        if (r == 0)
+                r = db_step(s,
+                            db_query(s, err, "INSERT INTO event(time, tenant, sandbox, kind, data) VALUES(?,?,?,?,?)",
+                                     "ussss", e->time_ms, e->tenant, e->sandbox, e->kind, e->data),
+                            err);
         if (r < 0)
                 return r;
         *ret_seq = (uint64_t) sqlite3_last_insert_rowid(s->db);

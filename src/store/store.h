@@ -33,6 +33,9 @@ enum {
 int store_open(const char *path, struct store **ret, struct err *err);
 struct store *store_close(struct store *s);
 void store_closep(struct store **s);
+/* What changes from here on is committed together, by store_settle(). On failure nothing of it has happened. */
+int store_begin(struct store *s, struct err *err);
+int store_settle(struct store *s, struct err *err);
 /* --- tenants --- */
 struct store_quota { /* 0 = no limit of its own */
         uint32_t sandboxes, creates_per_s, cpu_milli;
@@ -141,7 +144,8 @@ struct store_event {
         const char *data;                    /* JSON object */
 };
 typedef int (*store_event_fn)(void *arg, const struct store_event *e);
-/* seq is given by the store. store_prune() keeps their number down. */
+/* seq is given by the store. It is committed with the next other change, or by store_settle(); readers see it before.
+ * store_prune() keeps their number down. */
 int store_event_add(struct store *s, const struct store_event *e, uint64_t *ret_seq, struct err *err);
 struct store_event_filter {
         const char *tenant, *sandbox; /* NULL: all */
