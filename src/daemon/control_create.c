@@ -1,11 +1,15 @@
 /*
- * control_create.c - POST /sandboxes: decode, compose, quota, admission, record, notary, warden, reply.
+ * control_create.c - POST /sandboxes: decode, compose, quota, admission, record, notary and warden, reply.
+ *
+ * Notary and warden are asked at the same time. Nobody can use the sandbox before both have answered, and one that
+ * cannot be recorded is ended again.
  *
  * A create outlives its request: if the client goes away, what was not begun is dropped, and what was made is ended,
  * because nobody would know that it is there. The row and the event come before the effect; a create that was cut off
  * by a crash is found by them (reconcile.h).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +47,11 @@ struct making {
         char id[ID_TEXT], tenant[ID_TEXT], key[ID_TEXT];
         const char *bind; /* of the tenant, for its connections */
         uint64_t created_ms;
+        bool recording, starting; /* under way: notary, warden */
+        struct err unrecorded, failed;
+        bool made;
+        struct wp_created created; /* then */
+        int statement_fd;          /* may be -1 */
 };
 
 static void making_free(struct making *m) {
@@ -50,6 +59,7 @@ static void making_free(struct making *m) {
                 m->q->holder = NULL;
         create_done(&m->create);
         composed_done(&m->composed);
+        own_closep(&m->statement_fd);
         free(m->network);
         free(m);
 }
@@ -126,7 +136,8 @@ static void on_orphan_ended(void *arg, const struct err *failed, const struct wa
                 log_error(&d->log, "a sandbox that could not be registered could not be ended", failed);
 }
 
-static int adopt(struct making *m, const struct wp_created *made, struct box **ret, struct err *err) {
+static int adopt(struct making *m, struct box **ret, struct err *err) {
+        const struct wp_created *made = &m->created;
         struct store_sandbox row;
         struct json *data;
         int r;
@@ -141,24 +152,19 @@ static int adopt(struct making *m, const struct wp_created *made, struct box **r
         if (r < 0)
                 return r;
         data = json_new_object();
-        json_set_str(data, "evidence", made->evidence);
+        json_set_str(data, "evidence", made->read_back.evidence);
         json_set_bool(data, "from_pool", made->from_pool);
         json_set_int(data, "took_us", (int64_t) made->took_us);
         event_note(m->d, m->tenant, m->id, "sandbox.running", data);
-        record_running(m->d, &row);
+        record_running(*ret, made, m->statement_fd);
         return 0;
 }
 
-static void on_made(void *arg, const struct err *failed, const struct warden_reply *reply) {
-        struct making *m = arg;
+static void finish(struct making *m) {
         struct box *b = NULL;
         struct err err = { 0 };
 
-        if (failed) {
-                fail(m, failed);
-                return;
-        }
-        if (adopt(m, &reply->created, &b, &err) < 0) {
+        if (adopt(m, &b, &err) < 0) {
                 warden_ask(m->d->warden, WP_KILL, m->id, on_orphan_ended, m->d);
                 fail(m, &err);
                 return;
@@ -174,6 +180,40 @@ static void on_made(void *arg, const struct err *failed, const struct warden_rep
                 box_end(b, "abandoned", "", NULL, NULL); /* its share is the box's now */
         }
         making_free(m);
+}
+
+/* Goes on when both have answered. */
+static void when_both(struct making *m) {
+        static const struct err why = { .code = -ECONNREFUSED,
+                                        .kind = ERR_BUSY,
+                                        .msg = "the audit log cannot be written now" };
+
+        if (m->recording || m->starting)
+                return;
+        if (m->unrecorded.code < 0) {
+                log_error(&m->d->log, "audit", &m->unrecorded);
+                if (m->made)
+                        warden_ask(m->d->warden, WP_KILL, m->id, on_orphan_ended, m->d);
+                fail(m, &why);
+        } else if (m->failed.code < 0) {
+                fail(m, &m->failed);
+        } else {
+                finish(m);
+        }
+}
+
+static void on_made(void *arg, const struct err *failed, const struct warden_reply *reply) {
+        struct making *m = arg;
+
+        m->starting = false;
+        m->made = !failed;
+        if (failed) {
+                m->failed = *failed;
+        } else {
+                m->created = reply->created;
+                m->statement_fd = reply->fd < 0 ? -1 : fcntl(reply->fd, F_DUPFD_CLOEXEC, 0);
+        }
+        when_both(m);
 }
 
 static int record(struct making *m, struct err *err) {
@@ -199,7 +239,7 @@ static int record(struct making *m, struct err *err) {
 }
 
 static void make(struct making *m) {
-        struct warden_order ask = { .create.from = WP_ANY,
+        struct warden_order ask = { .create = { .from = WP_ANY, .statement = m->d->scribe },
                                     .policy = m->composed.policy,
                                     .ceiling = m->composed.ceiling,
                                     .bind = m->bind,
@@ -212,18 +252,13 @@ static void make(struct making *m) {
 }
 
 static void on_recorded(void *arg, const struct err *failed, int fd) {
-        static const struct err why = { .code = -ECONNREFUSED,
-                                        .kind = ERR_BUSY,
-                                        .msg = "the audit log cannot be written now" };
         struct making *m = arg;
 
         (void) fd;
-        if (!failed) {
-                make(m);
-                return;
-        }
-        log_error(&m->d->log, "audit", failed);
-        fail(m, &why);
+        m->recording = false;
+        if (failed)
+                m->unrecorded = *failed;
+        when_both(m);
 }
 
 static void on_start(struct admit_op *op) {
@@ -242,13 +277,19 @@ static void on_start(struct admit_op *op) {
                 give_up(m);
                 return;
         }
-        if (!m->d->scribe) {
+        m->starting = true;
+        if (m->d->scribe) {
+                m->recording = true;
+                row_of(m, &row);
+                record_create(&ev, &row, m->key);
+                scribe_ask(m->d->scribe, &ev, on_recorded, m);
+        }
+        if (m->unrecorded.code == 0) {
                 make(m);
                 return;
         }
-        row_of(m, &row);
-        record_create(&ev, &row, m->key);
-        scribe_ask(m->d->scribe, &ev, on_recorded, m);
+        m->starting = false; /* there is no room to write it down */
+        when_both(m);
 }
 
 /* --- the request --- */
@@ -289,6 +330,7 @@ static void create(struct request *q, bool v2) {
                 return;
         }
         m->d = q->d;
+        m->statement_fd = -1;
         r = prepare(m, q, v2, &err);
         if (r < 0) {
                 making_free(m);

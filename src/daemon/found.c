@@ -29,7 +29,7 @@ struct finding {
 static void note(struct daemon *d, struct audit_event *ev, uint64_t ms) {
         if (ms)
                 ev->time_ms = ms;
-        scribe_note(d->scribe, ev, NULL, NULL, 0);
+        scribe_note(d->scribe, ev);
 }
 
 static void record(struct daemon *d, const char *tenant, const char *sandbox, const struct finding *f) {

@@ -28,7 +28,7 @@ static void begin(struct audit_event *ev, enum audit_kind kind, const char *tena
 }
 
 static void note(struct daemon *d, const struct audit_event *ev) {
-        scribe_note(d->scribe, ev, NULL, NULL, 0);
+        scribe_note(d->scribe, ev);
 }
 
 /* --- requests --- */

@@ -16,6 +16,7 @@ struct err;
 struct json;
 struct request;
 struct store_sandbox;
+struct wp_created;
 
 /* Serves an authorised request by its route, now or when it is recorded. */
 void record_request(struct request *q);
@@ -24,8 +25,10 @@ void record_refused(struct request *q, const char *code);
 
 /* A sandbox is about to be made. */
 void record_create(struct audit_event *ev, const struct store_sandbox *row, const char *key);
-/* It runs: keeps what was read back, beside the log. */
-void record_running(struct daemon *d, const struct store_sandbox *row);
+/* It runs. What was read back is kept beside the log: a moment later, because now somebody waits for a first command,
+ * or when its end begins. The statement is borrowed; -1: the warden is asked for it then. */
+void record_running(struct box *b, const struct wp_created *made, int statement_fd);
+void record_read_back(struct box *b);
 /* It has ended. cleaned: the warden saw it go, and everything of it. */
 void record_ended(struct daemon *d, const char *tenant, const char *sandbox, const struct json *data, int cleaned);
 

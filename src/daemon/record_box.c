@@ -1,7 +1,10 @@
 /* record_box.c - the life of a sandbox in the audit log: from its plan, which is kept, to what became of it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <event2/event.h>
 
 #include "audit/audit.h"
 #include "base/buf.h"
@@ -9,14 +12,16 @@
 #include "base/err.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "daemon/box.h"
 #include "daemon/daemon.h"
 #include "daemon/record.h"
 #include "daemon/scribe.h"
 #include "daemon/warden.h"
 #include "ipc/ipc.h"
 #include "json/json.h"
-#include "ledger/ledger.h"
 #include "policy/policy.h"
+
+enum { LATER_MS = 20 };
 
 void record_create(struct audit_event *ev, const struct store_sandbox *row, const char *key) {
         audit_event_init(ev, AUDIT_SANDBOX_CREATED, row->tenant, row->id);
@@ -36,57 +41,66 @@ void record_create(struct audit_event *ev, const struct store_sandbox *row, cons
 
 /* --- what was read back --- */
 
-struct starting {
+struct asking {
         struct daemon *d;
         char tenant[ID_TEXT], id[ID_TEXT], policy[HASH_TEXT];
 };
 
-/* A part of the document has the hash of its canonical text. */
-static void part_hash(struct audit_event *ev, const struct json *doc, const char *key) {
-        AUTO_FREE char *text = NULL;
-        char hash[HASH_TEXT];
-        struct err err;
+static void read_back(const struct asking *a, const struct wp_hashes *h, int fd) {
+        struct audit_event ev;
 
-        if (json_get(doc, key) && json_text(json_get(doc, key), false, &text, &err) == 0) {
-                hash_text(hash, text, strlen(text));
-                audit_text(ev, key, hash);
-        }
+        audit_event_init(&ev, AUDIT_EVIDENCE, a->tenant, a->id);
+        (void) str_copy(ev.policy, sizeof(ev.policy), a->policy);
+        audit_object(&ev, "read-back");
+        audit_text(&ev, "evidence", h->evidence);
+        audit_text(&ev, "plan", h->plan);
+        scribe_keep(a->d->scribe, &ev, "start", fd);
 }
 
 static void on_statement(void *arg, const struct err *failed, const struct warden_reply *reply) {
-        AUTO_FREE struct starting *s = arg;
-        CLEANUP(json_freep) struct json *doc = NULL;
-        AUTO_FREE char *text = NULL;
-        struct audit_event ev;
-        struct err err = { 0 };
-        size_t n = 0;
+        AUTO_FREE struct asking *a = arg;
 
-        if (failed && failed->code == -ENOENT)
-                return; /* it has ended meanwhile */
-        if (!failed && ipc_blob_read(reply->fd, LEDGER_STATEMENT_MAX, &text, &n, &err) == 0)
-                (void) json_parse("statement", text, n, &doc, &err);
-        if (failed || !doc) {
-                log_error(&s->d->log, "what was read back of a sandbox is not kept", failed ? failed : &err);
-                return;
-        }
-        audit_event_init(&ev, AUDIT_EVIDENCE, s->tenant, s->id);
-        (void) str_copy(ev.policy, sizeof(ev.policy), s->policy);
-        audit_object(&ev, "read-back");
-        part_hash(&ev, doc, "evidence");
-        part_hash(&ev, doc, "plan");
-        scribe_note(s->d->scribe, &ev, "start", text, n);
+        if (!failed)
+                read_back(a, &reply->hashes, fcntl(reply->fd, F_DUPFD_CLOEXEC, 0));
+        else if (failed->code != -ENOENT) /* it has ended meanwhile */
+                log_error(&a->d->log, "what was read back of a sandbox is not kept", failed);
 }
 
-void record_running(struct daemon *d, const struct store_sandbox *row) {
-        struct starting *s = d->scribe ? calloc(1, sizeof(*s)) : NULL;
+void record_read_back(struct box *b) {
+        struct asking a = { .d = b->d }, *own;
 
-        if (!s)
+        if (!b->unrecorded)
                 return;
-        s->d = d;
-        memcpy(s->tenant, row->tenant, sizeof(s->tenant));
-        memcpy(s->id, row->id, sizeof(s->id));
-        memcpy(s->policy, row->policy_hash, sizeof(s->policy));
-        warden_ask(d->warden, WP_STATEMENT, row->id, on_statement, s);
+        b->unrecorded = false;
+        memcpy(a.tenant, b->tenant, sizeof(a.tenant));
+        memcpy(a.id, b->id, sizeof(a.id));
+        memcpy(a.policy, b->policy, sizeof(a.policy));
+        own = b->statement_fd < 0 ? malloc(sizeof(*own)) : NULL;
+        if (own) {
+                *own = a;
+                warden_ask(b->d->warden, WP_STATEMENT, b->id, on_statement, own);
+        } else {
+                read_back(&a, &b->read_back, TAKE_FD(b->statement_fd));
+        }
+}
+
+static void on_later(int fd, short what, void *arg) {
+        (void) fd, (void) what;
+        record_read_back(arg);
+}
+
+void record_running(struct box *b, const struct wp_created *made, int statement_fd) {
+        static const struct timeval later = { .tv_usec = LATER_MS * 1000L };
+
+        if (!b->d->scribe)
+                return;
+        b->unrecorded = true;
+        b->read_back = made->read_back;
+        memcpy(b->policy, made->policy, sizeof(b->policy));
+        b->statement_fd = statement_fd >= 0 ? fcntl(statement_fd, F_DUPFD_CLOEXEC, 0) : -1;
+        b->later = evtimer_new(b->d->base, on_later, b);
+        if (!b->later || event_add(b->later, &later) < 0)
+                record_read_back(b);
 }
 
 /* --- what became of it --- */
@@ -132,6 +146,7 @@ static void receipt(struct buf *to, struct audit_event *ev, const struct json *d
 
 static void removed(struct daemon *d, struct audit_event *ev, const struct json *data) {
         struct buf text = BUF_INIT(8192);
+        struct err err = { 0 };
         char hash[HASH_TEXT];
 
         receipt(&text, ev, data);
@@ -139,7 +154,7 @@ static void removed(struct daemon *d, struct audit_event *ev, const struct json 
         audit_text(ev, "receipt", hash);
         audit_text(ev, "storage", "memory");
         audit_number(ev, "failures", 0);
-        scribe_note(d->scribe, ev, "end", buf_str(&text), text.len);
+        scribe_keep(d->scribe, ev, "end", ipc_blob_make(buf_str(&text), text.len, &err));
         buf_done(&text);
 }
 
@@ -158,7 +173,7 @@ void record_ended(struct daemon *d, const char *tenant, const char *sandbox, con
                 audit_number(&ev, "memory_peak_bytes", json_get_int(data, "memory_peak_bytes", 0));
                 audit_number(&ev, "oom_kills", json_get_int(data, "oom_kills", 0));
         }
-        scribe_note(d->scribe, &ev, NULL, NULL, 0);
+        scribe_note(d->scribe, &ev);
         audit_event_init(&ev, AUDIT_SANDBOX_REMOVED, tenant, sandbox);
         if (cleaned) {
                 removed(d, &ev, data);
@@ -166,5 +181,5 @@ void record_ended(struct daemon *d, const char *tenant, const char *sandbox, con
         }
         audit_text(&ev, "reason", "lost");
         audit_text(&ev, "note", "it was gone when the server looked; who removed it is not known");
-        scribe_note(d->scribe, &ev, NULL, NULL, 0);
+        scribe_note(d->scribe, &ev);
 }

@@ -240,7 +240,7 @@ static void tell_lost(struct scribe *s) {
         audit_object(&ev, "records lost");
         audit_text(&ev, "found", "the notary was away, and there was no more room for what happened");
         audit_number(&ev, "count", (int64_t) lost);
-        scribe_note(s, &ev, NULL, NULL, 0);
+        scribe_note(s, &ev);
 }
 
 static void on_timer(int fd, short what, void *arg) {
@@ -345,23 +345,20 @@ void scribe_ask(struct scribe *s, const struct audit_event *ev, scribe_fn fn, vo
                 fn(arg, &no_room, -1); /* the one case in which nothing can be put off */
 }
 
-void scribe_note(struct scribe *s, const struct audit_event *ev, const char *kind, const char *text, size_t n) {
-        struct err err = { 0 };
-        struct letter *l;
+void scribe_note(struct scribe *s, const struct audit_event *ev) {
+        scribe_keep(s, ev, NULL, -1);
+}
 
-        if (!s)
-                return;
-        l = event_letter(s, ev, kind, NULL, NULL);
-        if (l && kind)
-                l->fd = ipc_blob_make(text, n, &err);
-        if (l && (!kind || l->fd >= 0)) {
+void scribe_keep(struct scribe *s, const struct audit_event *ev, const char *kind, int fd) {
+        AUTO_FD int own = fd;
+        struct letter *l = s && (!kind || fd >= 0) ? event_letter(s, ev, kind, NULL, NULL) : NULL;
+
+        if (l) {
+                l->fd = TAKE_FD(own);
                 post(s, l);
-                return;
+        } else if (s && s->lost++ == 0) {
+                log_error(&s->d->log, "records are lost", &no_room);
         }
-        if (l)
-                letter_free(s, l);
-        if (s->lost++ == 0)
-                log_error(&s->d->log, "records are lost", err.code < 0 ? &err : &no_room);
 }
 
 static void read_post(struct scribe *s, const struct wr *w, scribe_fn fn, void *arg) {

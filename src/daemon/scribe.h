@@ -32,5 +32,7 @@ bool scribe_is_idle(const struct scribe *s);
 void scribe_ask(struct scribe *s, const struct audit_event *ev, scribe_fn fn, void *arg);
 void scribe_read(struct scribe *s, const char *tenant, uint64_t from, uint32_t n, scribe_fn fn, void *arg);
 void scribe_dossier(struct scribe *s, const char *tenant, const char *sandbox, scribe_fn fn, void *arg);
-/* s may be NULL. kind: "start" or "end" of a sandbox with a document to keep, or NULL. */
-void scribe_note(struct scribe *s, const struct audit_event *ev, const char *kind, const char *text, size_t n);
+/* s may be NULL. */
+void scribe_note(struct scribe *s, const struct audit_event *ev);
+/* With a document to keep in sealed memory, which is taken: kind is "start" or "end" of a sandbox. */
+void scribe_keep(struct scribe *s, const struct audit_event *ev, const char *kind, int fd);

@@ -158,6 +158,7 @@ static int decode(const struct ask *a, struct ipc_msg *m, struct warden_reply *r
         switch (a->type) {
         case WP_CREATE:
         case WP_CREATE_NET:
+                ret->fd = m->n_fds == 1 ? m->fds[0] : -1;
                 return wp_get_created(&m->body, &ret->created);
         case WP_KILL:
                 return wp_get_end(&m->body, &ret->end);
@@ -168,9 +169,11 @@ static int decode(const struct ask *a, struct ipc_msg *m, struct warden_reply *r
         case WP_CHECK:
                 return wp_get_check(&m->body, &ret->check);
         case WP_EVIDENCE:
-        case WP_STATEMENT:
                 ret->fd = m->n_fds == 1 ? m->fds[0] : -1;
                 return ret->fd >= 0 && rd_done(&m->body) ? 0 : -EBADMSG;
+        case WP_STATEMENT:
+                ret->fd = m->n_fds == 1 ? m->fds[0] : -1;
+                return ret->fd >= 0 ? wp_get_hashes(&m->body, &ret->hashes) : -EBADMSG;
         case WP_FREEZE:
         case WP_THAW:
         case WP_LAUNCH:

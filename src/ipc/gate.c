@@ -97,7 +97,7 @@ int ipc_serve(struct ipc_gate *g, int fd, struct err *err) {
         return r < 0 ? err_set(err, r, ERR_PEER, "reply: %s", strerror(-r)) : 0;
 }
 
-int ipc_reply(int fd, uint32_t serial, const void *body, size_t n, const struct err *failed) {
+int ipc_reply(int fd, uint32_t serial, const void *body, size_t n, int with_fd, const struct err *failed) {
         uint8_t space[IPC_MAX];
         struct wr w = wr_to(space, sizeof(space));
 
@@ -106,7 +106,7 @@ int ipc_reply(int fd, uint32_t serial, const void *body, size_t n, const struct 
                 put_failure(&w, failed);
         else
                 wr_bytes(&w, body, n);
-        return w.bad ? -EMSGSIZE : ipc_send(fd, space, w.len, NULL, 0);
+        return w.bad ? -EMSGSIZE : ipc_send(fd, space, w.len, &with_fd, with_fd >= 0);
 }
 
 void ipc_begin(struct wr *w, uint16_t type, uint32_t serial) {

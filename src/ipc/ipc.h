@@ -91,7 +91,7 @@ int ipc_dispatch(struct ipc_gate *g, struct ipc_msg *m, struct wr *reply, int *r
 /* Receives, dispatches and answers one request. 0; 1 when the peer has closed; -EAGAIN; else the peer must go. */
 int ipc_serve(struct ipc_gate *g, int fd, struct err *err);
 /* Answers a request that was put off: failed = NULL for success. */
-int ipc_reply(int fd, uint32_t serial, const void *body, size_t n, const struct err *failed);
+int ipc_reply(int fd, uint32_t serial, const void *body, size_t n, int with_fd, const struct err *failed);
 
 /* --- client --- */
 /* Starts a request in w (of IPC_MAX bytes). */

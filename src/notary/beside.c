@@ -15,7 +15,7 @@ static void refuse_all(int fd, const struct err *why) {
                 struct rd head = rd_from(m.bytes, m.n);
 
                 (void) rd_u16(&head);
-                (void) ipc_reply(fd, rd_u32(&head), NULL, 0, why);
+                (void) ipc_reply(fd, rd_u32(&head), NULL, 0, -1, why);
                 ipc_msg_done(&m);
         }
 }

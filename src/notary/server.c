@@ -319,7 +319,7 @@ static void answer(struct notary *n, uint64_t id, uint32_t serial, const void *b
                 return;
         p->in_flight--;
         /* One that closed already may have sent more before: its end is seen when that is read. */
-        if (ipc_reply(p->fd, serial, body, size, e->code < 0 ? e : NULL) == -EAGAIN)
+        if (ipc_reply(p->fd, serial, body, size, -1, e->code < 0 ? e : NULL) == -EAGAIN)
                 p->gone = true;
 }
 

@@ -325,24 +325,18 @@ int check_due(void) {
         return wait_ms;
 }
 
-int check_statement(const struct box *b, struct err *err) {
+int check_statement(const struct box *b, struct wp_hashes *ret, struct err *err) {
         static struct plan plan;
         CLEANUP(record_done) struct record rec = { 0 };
-        CLEANUP(json_freep) struct json *doc = NULL;
-        CLEANUP(buf_done) struct buf all = BUF_INIT(IPC_BLOB_MAX);
-        AUTO_FREE char *text = NULL;
         int r = record_of(b, &rec, err);
 
         if (r == 0 && (!rec.evidence || !rec.policy))
                 r = err_set(err, -ENOENT, ERR_INTERNAL, "sandbox %s: its record has no evidence", b->id);
         if (r == 0)
                 r = launch_plan(b, &rec, &plan, err);
-        if (r == 0)
-                r = plan_json(&plan, &doc, err);
-        if (r == 0)
-                r = json_text(doc, false, &text, err);
         if (r < 0)
                 return r;
-        buf_addf(&all, "{\"evidence\":%s,\"plan\":%s,\"policy\":%s}", rec.evidence, text, rec.policy);
-        return ipc_blob_make(buf_str(&all), all.len, err);
+        memcpy(ret->evidence, rec.evidence_hash, sizeof(ret->evidence));
+        memcpy(ret->plan, plan.hash, sizeof(ret->plan));
+        return statement_make(&plan, &rec, err);
 }

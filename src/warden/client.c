@@ -79,14 +79,22 @@ int client_listen(struct err *err) {
         return 0;
 }
 
-void client_reply(struct asker to, const struct wr *body, const struct err *failed) {
+static void reply(struct asker to, const struct wr *body, int fd, const struct err *failed) {
         struct client *c;
 
         TAILQ_FOREACH(c, &warden.clients, link) {
                 if (c->number == to.client && !c->dead &&
-                    ipc_reply(c->watch.fd, to.serial, body ? body->p : NULL, body ? body->len : 0, failed) < 0)
+                    ipc_reply(c->watch.fd, to.serial, body ? body->p : NULL, body ? body->len : 0, fd, failed) < 0)
                         c->dead = true; /* it does not read: whoever connects anew asks again */
         }
+}
+
+void client_reply(struct asker to, const struct wr *body, const struct err *failed) {
+        reply(to, body, -1, failed);
+}
+
+void client_reply_fd(struct asker to, const struct wr *body, int fd) {
+        reply(to, body, fd, NULL);
 }
 
 bool client_is_there(uint64_t number) {

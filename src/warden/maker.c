@@ -29,12 +29,11 @@
 #include "base/wr.h"
 #include "evidence/evidence.h"
 #include "guard.h"
-#include "json/json.h"
 #include "network.h"
 #include "sandbox/sandbox.h"
 #include "state.h"
 
-enum { BACKLOG = 64, ANSWER_MS = 5000, PLANS = 16 };
+enum { BACKLOG = 64, ANSWER_MS = 5000 };
 
 /* --- in the child --- */
 
@@ -102,68 +101,6 @@ int maker_env(int gate_fd, const char *env, size_t n_env, struct err *err) {
         if (n <= 0 || ap_frame(frame, (size_t) n, &head) != 1 || head.type != AP_DONE)
                 return err_set(err, -EPROTO, ERR_PEER, "variables of the sandbox: the agent did not take them");
         return 0;
-}
-
-int maker_statement(const struct plan *plan, const struct sandbox *sb, struct evidence *ev, struct record *into,
-                    struct err *err) {
-        CLEANUP(json_freep) struct json *doc = NULL;
-        int r = policy_canonical(plan->policy, &into->policy, err);
-
-        if (r < 0)
-                return r;
-        hash_text(into->policy_hash, into->policy, strlen(into->policy));
-        memcpy(ev->policy, into->policy_hash, sizeof(ev->policy));
-        memcpy(ev->plan, plan->hash, sizeof(ev->plan));
-        r = evidence_json(plan, sb, ev, &doc, err);
-        if (r == 0)
-                r = json_text(doc, false, &into->evidence, err);
-        if (r < 0)
-                return r;
-        hash_text(into->evidence_hash, into->evidence, strlen(into->evidence));
-        into->memory_limit = plan->policy->limits.memory_bytes;
-        into->disk_limit = plan->tmpfs_bytes;
-        return 0;
-}
-
-/* The hash of a plan takes longest of all, and most plans are alike: the last ones are remembered. */
-static int plan_known(struct plan *plan, struct err *err) {
-        static struct {
-                char policy[HASH_TEXT], ceiling[HASH_TEXT], bind[WP_ADDRESS], hostname[PLAN_HOSTNAME], plan[HASH_TEXT];
-        } seen[PLANS];
-        static size_t next;
-        const char *bind = plan->net && plan->way_out.bind ? plan->way_out.bind : "";
-        char policy[HASH_TEXT], ceiling[HASH_TEXT] = "";
-        int r = policy_hash(plan->policy, policy, err);
-
-        if (r == 0 && plan->net && plan->way_out.ceiling)
-                r = policy_hash(plan->way_out.ceiling, ceiling, err);
-        for (size_t i = 0; r == 0 && i < PLANS; i++)
-                if (str_eq(seen[i].policy, policy) && str_eq(seen[i].hostname, plan->hostname) &&
-                    str_eq(seen[i].ceiling, ceiling) && str_eq(seen[i].bind, bind)) {
-                        memcpy(plan->hash, seen[i].plan, sizeof(plan->hash));
-                        return 0;
-                }
-        if (r == 0)
-                r = plan_hash(plan, plan->hash, err);
-        if (r < 0)
-                return r;
-        memcpy(seen[next].policy, policy, sizeof(policy));
-        memcpy(seen[next].ceiling, ceiling, sizeof(ceiling));
-        (void) str_copy(seen[next].bind, sizeof(seen[next].bind), bind);
-        memcpy(seen[next].hostname, plan->hostname, sizeof(seen[next].hostname));
-        memcpy(seen[next].plan, plan->hash, sizeof(plan->hash));
-        next = (next + 1) % PLANS;
-        return 0;
-}
-
-int maker_plan(const struct policy *policy, const char *hostname, const struct plan_way_out *way, struct plan *ret,
-               struct err *err) {
-        const struct plan_request req = { .hostname = hostname[0] ? hostname : NULL,
-                                          .many_users = true,
-                                          .way_out = *way };
-        int r = plan_compile(policy, &req, &warden.facts, ret, err);
-
-        return r < 0 ? r : plan_known(ret, err);
 }
 
 static int on_claimed(const struct sandbox *sb, void *arg, struct err *err) {
@@ -238,7 +175,7 @@ static int finish(struct making *m, struct err *err) {
         if (m->o->box->shape && !plan.net) /* the record stays as it is, and is written when it is claimed */
                 return 0;
         m->rec.state = m->o->box->shape ? WP_POOLED : WP_RUNNING;
-        r = m->o->box->shape ? 0 : maker_statement(&plan, &m->sb, &m->ev, &m->rec, err);
+        r = m->o->box->shape ? 0 : statement_fill(&plan, &m->sb, &m->ev, &m->rec, err);
         return r < 0 ? r : record_write(m->sb.slot_fd, &m->rec, err);
 }
 
@@ -255,6 +192,7 @@ static int report(const struct making *m) {
         wr_u64(&w, m->rec.disk_limit);
         wr_str(&w, m->rec.policy_hash);
         wr_str(&w, m->rec.evidence_hash);
+        wr_str(&w, plan.hash);
         wr_u32(&w, (uint32_t) m->sb.command_pid);
         wr_u64(&w, m->rec.offset);
         ap_put_ready(&w, &m->sb.ready);
@@ -311,6 +249,7 @@ void order_free(struct order *o) {
         if (o->env)
                 explicit_bzero(o->env, o->n_env);
         free(o->env);
+        own_closep(&o->statement_fd);
         free(o);
 }
 
@@ -326,7 +265,8 @@ static int take(struct box *b, struct ipc_msg *m, struct rd *body, struct err *e
         b->memory_limit = rd_u64(body);
         b->disk_limit = rd_u64(body);
         rd_str(body, b->policy, sizeof(b->policy));
-        rd_str(body, b->evidence, sizeof(b->evidence));
+        rd_str(body, b->read_back.evidence, sizeof(b->read_back.evidence));
+        rd_str(body, b->read_back.plan, sizeof(b->read_back.plan));
         b->facts = f;
         f = f ? f : &unused;
         f->launcher = (pid_t) rd_u32(body);
@@ -340,14 +280,15 @@ static int take(struct box *b, struct ipc_msg *m, struct rd *body, struct err *e
 void maker_answer(const struct order *o, const struct box *b, bool from_pool) {
         uint8_t space[IPC_MAX];
         struct wr w = wr_to(space, sizeof(space));
-        struct wp_created c = { .from_pool = from_pool, .slot = b->slot, .pid = (uint32_t) b->pid };
+        struct wp_created c = {
+                .from_pool = from_pool, .slot = b->slot, .pid = (uint32_t) b->pid, .read_back = b->read_back
+        };
 
         c.took_us = (clock_mono_ns() - o->asked_ns) / 1000;
         box_socket(b->id, false, c.socket);
         memcpy(c.policy, b->policy, sizeof(c.policy));
-        memcpy(c.evidence, b->evidence, sizeof(c.evidence));
         wp_put_created(&w, &c);
-        client_reply(o->asker, &w, NULL);
+        client_reply_fd(o->asker, &w, o->statement_fd);
 }
 
 static void on_made(struct job *j, struct ipc_msg *m) {
@@ -390,7 +331,7 @@ static int start(struct order *o, struct err *err) {
         int *fds[NETWORK_FDS];
         struct job *j;
         size_t n = 0;
-        int r = maker_plan(o->policy, o->box->hostname, &way, &plan, err);
+        int r = statement_plan(o->policy, o->box->hostname, &way, &plan, err);
 
         if (r == 0)
                 r = network_prepare(o, &plan, fds, &n, err);

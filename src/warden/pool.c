@@ -142,6 +142,8 @@ static int order_one(struct shape *s, struct err *err) {
         struct order *o = calloc(1, sizeof(*o));
         int r = id_new(id);
 
+        if (o)
+                o->statement_fd = -1;
         if (!o || r < 0) {
                 order_free(o);
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
@@ -315,7 +317,7 @@ static int sockets_move(const struct box *b, const char *id, uid_t uid, struct e
 }
 
 /* Reads everything back and writes it down under its new name. */
-static int settle(struct box *b, const struct order *o, const struct plan *plan, struct sandbox *sb, struct err *err) {
+static int settle(struct box *b, struct order *o, const struct plan *plan, struct sandbox *sb, struct err *err) {
         static struct evidence ev;
         CLEANUP(record_done) struct record rec;
         AUTO_FD int fd = record_open(b->slot, O_RDWR);
@@ -326,21 +328,25 @@ static int settle(struct box *b, const struct order *o, const struct plan *plan,
                 r = evidence_read_again(plan, sb, &ev, err);
         record_from(&rec, b);
         if (r == 0)
-                r = maker_statement(plan, sb, &ev, &rec, err);
+                r = statement_fill(plan, sb, &ev, &rec, err);
         if (r < 0)
                 return r;
         memcpy(b->policy, rec.policy_hash, sizeof(b->policy));
-        memcpy(b->evidence, rec.evidence_hash, sizeof(b->evidence));
+        memcpy(b->read_back.evidence, rec.evidence_hash, sizeof(b->read_back.evidence));
+        memcpy(b->read_back.plan, plan->hash, sizeof(b->read_back.plan));
         b->memory_limit = rec.memory_limit;
         b->disk_limit = rec.disk_limit;
-        return record_write(fd, &rec, err);
+        r = record_write(fd, &rec, err);
+        if (r == 0 && o->statement)
+                o->statement_fd = r = statement_make(plan, &rec, err);
+        return r < 0 ? r : 0;
 }
 
-static int become(struct box *b, const struct wp_create *c, const struct order *o, uid_t uid, struct err *err) {
+static int become(struct box *b, const struct wp_create *c, struct order *o, uid_t uid, struct err *err) {
         static struct plan plan;
         static struct sandbox sb;
         const struct plan_way_out way = network_way_out(o->ceiling, o->bind);
-        int r = maker_plan(o->policy, c->hostname, &way, &plan, err);
+        int r = statement_plan(o->policy, c->hostname, &way, &plan, err);
 
         sb = (struct sandbox){ .slot = b->slot,
                                .agent_pid = b->pid,
@@ -381,7 +387,7 @@ static int become(struct box *b, const struct wp_create *c, const struct order *
         return r;
 }
 
-static int claim_from(struct shape *s, const struct wp_create *c, const struct order *o, uid_t uid, struct box **ret,
+static int claim_from(struct shape *s, const struct wp_create *c, struct order *o, uid_t uid, struct box **ret,
                       struct err *err) {
         struct box *b;
         int r;

@@ -113,7 +113,7 @@ static int adopt(const struct record *rec, int pidfd, struct err *err) {
         }
         memcpy(b->hostname, rec->hostname, sizeof(b->hostname));
         memcpy(b->policy, rec->policy_hash, sizeof(b->policy));
-        memcpy(b->evidence, rec->evidence_hash, sizeof(b->evidence));
+        memcpy(b->read_back.evidence, rec->evidence_hash, sizeof(b->read_back.evidence));
         b->state = WP_RUNNING;
         b->slot = rec->slot;
         b->pid = (pid_t) rec->pid;

@@ -93,6 +93,7 @@ static struct order *order_of(struct ipc_call *call, const char *bind, struct er
                 return NULL;
         }
         policy_default(o->policy);
+        o->statement_fd = -1;
         o->asker = asker_of(call);
         o->asked_ns = clock_mono_ns();
         r = bind ? request_policy(call->fds[0], o->policy, err) : closed_policy(call->fds[0], o->policy, err);
@@ -122,8 +123,9 @@ static int claim(struct ipc_call *call, const struct wp_create *c, struct order 
         made.took_us = (clock_mono_ns() - o->asked_ns) / 1000;
         box_socket(b->id, false, made.socket);
         memcpy(made.policy, b->policy, sizeof(made.policy));
-        memcpy(made.evidence, b->evidence, sizeof(made.evidence));
+        made.read_back = b->read_back;
         wp_put_created(call->reply, &made);
+        call->reply_fd = TAKE_FD(o->statement_fd);
         return 0;
 }
 
@@ -136,6 +138,7 @@ static int create(struct ipc_call *call, const struct wp_create *c, const char *
         o = order_of(call, bind, err);
         if (!o)
                 return err->code == -EBADMSG || err->code == -EPROTO ? -EINVAL : err->code;
+        o->statement = c->statement;
         if (c->from != WP_COLD_ONLY) {
                 r = claim(call, c, o, err);
                 if (r == 0 || c->from == WP_POOL_ONLY || box_find(c->id)) {
@@ -280,11 +283,15 @@ static int on_evidence(struct ipc_call *call, struct err *err) {
 
 static int on_statement(struct ipc_call *call, struct err *err) {
         const struct box *b = box_of(call, BIT(WP_RUNNING) | BIT(WP_FROZEN), err);
+        struct wp_hashes hashes;
 
         if (!b)
                 return err->code;
-        call->reply_fd = check_statement(b, err);
-        return call->reply_fd < 0 ? call->reply_fd : 0;
+        call->reply_fd = check_statement(b, &hashes, err);
+        if (call->reply_fd < 0)
+                return call->reply_fd;
+        wp_put_hashes(call->reply, &hashes);
+        return 0;
 }
 
 static int on_check(struct ipc_call *call, struct err *err) {

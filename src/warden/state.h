@@ -81,7 +81,8 @@ struct box {
         uint64_t start; /* of that process, in ticks since boot */
         uint64_t created_ms;
         uid_t uid; /* whose socket */
-        char policy[HASH_TEXT], evidence[HASH_TEXT];
+        char policy[HASH_TEXT];
+        struct wp_hashes read_back;
         uint64_t memory_limit, disk_limit;
         uint64_t offset; /* seconds by which its clocks are behind */
         enum seccomp_profile profile;
@@ -117,6 +118,8 @@ struct order {
         char *document, bind[WP_ADDRESS];
         struct netns netns; /* a ready one */
         bool has_netns;
+        bool statement;
+        int statement_fd;   /* of a claimed one, if it was asked for; else -1 */
         struct order *then; /* by the same process */
         struct shape *pool; /* where one like it would be ready; set by pool_claim() */
 };
@@ -185,6 +188,8 @@ void loop_turn(void);
 int client_listen(struct err *err);
 /* Answers a request that was put off, if its client is still there. failed = NULL: success. */
 void client_reply(struct asker to, const struct wr *body, const struct err *failed);
+/* With a descriptor, which is borrowed; -1: without. */
+void client_reply_fd(struct asker to, const struct wr *body, int fd);
 void client_tell(const struct wp_event *e);
 /* Is that client still connected? */
 bool client_is_there(uint64_t number);
@@ -271,19 +276,23 @@ void order_free(struct order *o);
 void maker_answer(const struct order *o, const struct box *b, bool from_pool);
 /* Starts makers while there is work. */
 void maker_next(void);
-/* Compiles, and fills in the plan's hash. */
-int maker_plan(const struct policy *policy, const char *hostname, const struct plan_way_out *way, struct plan *ret,
-               struct err *err);
 /* Sends AP_ENV over a connection to the gate and waits for the answer. */
 int maker_env(int gate_fd, const char *env, size_t n_env, struct err *err);
 int maker_connect_gate(const char *id, struct err *err);
 /* What is known of a box, for its record. */
 void record_from(struct record *r, const struct box *b);
+
+/* --- statement.c --- */
+/* Compiles, and fills in the plan's hash. */
+int statement_plan(const struct policy *policy, const char *hostname, const struct plan_way_out *way, struct plan *ret,
+                   struct err *err);
 /* Statement of what was read, and its hash, into the record; policy too. */
 struct sandbox;
 struct evidence;
-int maker_statement(const struct plan *plan, const struct sandbox *sb, struct evidence *ev, struct record *into,
-                    struct err *err);
+int statement_fill(const struct plan *plan, const struct sandbox *sb, struct evidence *ev, struct record *into,
+                   struct err *err);
+/* That, its plan and the policy, in sealed memory. Returns the descriptor. */
+int statement_make(const struct plan *plan, const struct record *rec, struct err *err);
 
 /* --- pool.c --- */
 /* ceiling NULL: without a network. */
@@ -324,8 +333,8 @@ int check_due(void);
 int check_start(struct box *b, struct asker asker, struct err *err);
 /* As soon as may be: something has changed. */
 void check_soon(struct box *b);
-/* Evidence, plan and policy in sealed memory. Returns the descriptor. */
-int check_statement(const struct box *b, struct err *err);
+/* statement_make() of a sandbox that runs, and its hashes. */
+int check_statement(const struct box *b, struct wp_hashes *ret, struct err *err);
 
 /* --- trip.c: who changes a running sandbox from outside is noticed --- */
 int trip_lay(struct box *b);

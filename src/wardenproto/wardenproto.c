@@ -49,14 +49,19 @@ void wp_put_create(struct wr *w, const struct wp_create *c) {
         wr_str(w, c->tenant);
         wr_str(w, c->hostname);
         wr_u8(w, c->from);
+        wr_u8(w, c->statement);
 }
 
 static bool get_create(struct rd *r, struct wp_create *ret) {
+        uint8_t statement;
+
         rd_str(r, ret->id, sizeof(ret->id));
         rd_str(r, ret->tenant, sizeof(ret->tenant));
         rd_str(r, ret->hostname, sizeof(ret->hostname));
         ret->from = rd_u8(r);
-        return is_id(ret->id) && ret->tenant[0] && is_name(ret->tenant) && is_name(ret->hostname) &&
+        statement = rd_u8(r);
+        ret->statement = statement;
+        return statement <= 1 && is_id(ret->id) && ret->tenant[0] && is_name(ret->tenant) && is_name(ret->hostname) &&
                !strchr(ret->hostname, '_') && ret->from < WP_FROMS;
 }
 
@@ -85,7 +90,7 @@ void wp_put_created(struct wr *w, const struct wp_created *c) {
         wr_u64(w, c->took_us);
         wr_str(w, c->socket);
         wr_str(w, c->policy);
-        wr_str(w, c->evidence);
+        wp_put_hashes(w, &c->read_back);
 }
 
 int wp_get_created(struct rd *r, struct wp_created *ret) {
@@ -97,8 +102,7 @@ int wp_get_created(struct rd *r, struct wp_created *ret) {
         ret->took_us = rd_u64(r);
         rd_str(r, ret->socket, sizeof(ret->socket));
         rd_str(r, ret->policy, sizeof(ret->policy));
-        rd_str(r, ret->evidence, sizeof(ret->evidence));
-        return done(r, from_pool <= 1 && ret->socket[0] == '/');
+        return wp_get_hashes(r, &ret->read_back) == 0 && from_pool <= 1 && ret->socket[0] == '/' ? 0 : -EBADMSG;
 }
 
 void wp_put_usage(struct wr *w, const struct wp_usage *u) {
@@ -284,6 +288,17 @@ int wp_get_network(struct rd *r, struct wp_network *ret) {
 
 void wp_put_hash(struct wr *w, const char hash[HASH_TEXT]) {
         wr_str(w, hash);
+}
+
+void wp_put_hashes(struct wr *w, const struct wp_hashes *h) {
+        wr_str(w, h->evidence);
+        wr_str(w, h->plan);
+}
+
+int wp_get_hashes(struct rd *r, struct wp_hashes *ret) {
+        rd_str(r, ret->evidence, sizeof(ret->evidence));
+        rd_str(r, ret->plan, sizeof(ret->plan));
+        return done(r, is_plain(ret->evidence) && is_plain(ret->plan));
 }
 
 int wp_get_hash(struct rd *r, char hash[HASH_TEXT]) {

@@ -34,7 +34,9 @@ enum {
 };
 
 enum wp_type {
-        WP_CREATE = 1,    /* wp_create; descriptors: policy, variables. Reply: wp_created, when it is ready */
+        /* wp_create; descriptors: policy, variables. Reply: wp_created, when it is ready; of one from a pool with
+         * sealed memory as of WP_STATEMENT, if that was asked for */
+        WP_CREATE = 1,
         WP_KILL = 2,      /* id. Reply: wp_end, when everything of it is gone */
         WP_FREEZE = 3,    /* id. Reply: empty, when it has reached that state */
         WP_THAW = 4,      /* id */
@@ -50,7 +52,7 @@ enum wp_type {
         WP_POOL_NET = 13,   /* u32 how many; descriptors: policy, ceiling. Reply: empty */
         WP_NETWORK = 14,    /* wp_network; descriptors: policy, ceiling. Reply: hash of the policy that is in force */
         WP_RECORDS = 15,    /* empty. Reply, when there are some: attempts of sandboxes */
-        WP_STATEMENT = 20,  /* id. Reply: empty, with sealed memory: evidence, plan and policy as one JSON object */
+        WP_STATEMENT = 20,  /* id. Reply: wp_hashes, with sealed memory: evidence, plan and policy as one JSON object */
         WP_CHECK = 21,      /* id. Reply: wp_check, when it was read and compared with its plan */
         WP_TYPES
 };
@@ -66,6 +68,11 @@ struct wp_create {
         char id[ID_TEXT], tenant[WP_TENANT];
         char hostname[WP_HOSTNAME]; /* "": the default */
         uint8_t from;               /* a ready one if there is, or only that, or none of those */
+        bool statement;             /* wanted with the reply */
+};
+
+struct wp_hashes {
+        char evidence[HASH_TEXT], plan[HASH_TEXT];
 };
 
 struct wp_created {
@@ -73,7 +80,8 @@ struct wp_created {
         uint32_t slot, pid; /* pid of the agent, on the host */
         uint64_t took_us;
         char socket[WP_PATH]; /* of the agent; belongs to the user that asked */
-        char policy[HASH_TEXT], evidence[HASH_TEXT];
+        char policy[HASH_TEXT];
+        struct wp_hashes read_back;
 };
 
 struct wp_usage {
@@ -140,6 +148,7 @@ void wp_put_check(struct wr *w, const struct wp_check *c);
 void wp_put_status(struct wr *w, const struct wp_status *s);
 void wp_put_network(struct wr *w, const struct wp_network *n);
 void wp_put_hash(struct wr *w, const char hash[HASH_TEXT]);
+void wp_put_hashes(struct wr *w, const struct wp_hashes *h);
 /* How many attempts were forgotten because nobody asked; then each that fits: false, and nothing written, when one does
  * not. */
 void wp_put_lost(struct wr *w, uint32_t lost);
@@ -158,6 +167,7 @@ int wp_get_check(struct rd *r, struct wp_check *ret);
 int wp_get_status(struct rd *r, struct wp_status *ret);
 int wp_get_network(struct rd *r, struct wp_network *ret);
 int wp_get_hash(struct rd *r, char hash[HASH_TEXT]);
+int wp_get_hashes(struct rd *r, struct wp_hashes *ret);
 struct wp_records {
         uint32_t lost, n;
         struct {

@@ -28,7 +28,7 @@ SEALS = 0x1 | 0x2 | 0x4 | 0x8  # SEAL SHRINK GROW WRITE
 DEFAULT = {"version": 1}
 AGENT_NAMES = ("gabion-agent", "6", "8", "memfd:gabion-ag")  # a sealed file's, or its number, depending on the kernel
 
-Created = collections.namedtuple("Created", "id from_pool slot pid took_us socket policy evidence")
+Created = collections.namedtuple("Created", "id from_pool slot pid took_us socket policy evidence plan")
 Listed = collections.namedtuple("Listed", "id tenant state slot pid created_ms")
 End = collections.namedtuple("End", "reason memory_peak cpu_us oom_kills")
 Event = collections.namedtuple("Event", "kind id tenant end text suppressed")
@@ -134,13 +134,13 @@ class Client:
 
     def ask_create(self, ident, policy=None, env=None, tenant="t1", hostname="", source=ANY):
         env = b"".join(f"{k}={v}\0".encode() for k, v in (env or {}).items())
-        return self.send(CREATE, put(ident) + put(tenant) + put(hostname) + bytes([source]),
+        return self.send(CREATE, put(ident) + put(tenant) + put(hostname) + bytes([source, 0]),
                          [blob(json.dumps(policy or DEFAULT).encode()), blob(env)])
 
     @staticmethod
     def created(ident, body):
         r = Reader(body)
-        return Created(ident, bool(r.take("B")), *r.take("IIQ"), r.str(), r.str(), r.str())
+        return Created(ident, bool(r.take("B")), *r.take("IIQ"), r.str(), r.str(), r.str(), r.str())
 
     def create(self, policy=None, ident=None, **kw):
         ident = ident or new_id()

@@ -136,7 +136,7 @@ static int served(int *ret_pid) {
                 (void) close(ends[0]);
                 while (ipc_serve(&g, ends[1], &err) == 0)
                         if (serial) {
-                                (void) ipc_reply(ends[1], serial, "late", 4, NULL);
+                                (void) ipc_reply(ends[1], serial, "late", 4, -1, NULL);
                                 serial = 0;
                         }
                 _exit(0);

@@ -37,7 +37,7 @@ static struct rd start(size_t n) {
         } while (0)
 
 static void create_is_read_back_and_names_are_plain(void **state) {
-        struct wp_create in = { .tenant = "team-1", .hostname = "box", .from = WP_POOL_ONLY }, out;
+        struct wp_create in = { .tenant = "team-1", .hostname = "box", .from = WP_POOL_ONLY, .statement = true }, out;
 
         (void) state;
         memcpy(in.id, id, sizeof(in.id));
@@ -159,7 +159,7 @@ static void answers_are_read_back(void **state) {
                                  .took_us = 1ull << 40,
                                  .socket = "/run/x",
                                  .policy = "sha256:1",
-                                 .evidence = "sha256:2" },
+                                 .read_back = { "sha256:2", "sha256:3" } },
                           out;
         struct wp_usage u = { .memory_bytes = 1, .disk_limit_bytes = 10, .cpu_us = 5 }, v;
         struct wp_status s = { 1, 2, 3, 4, 5, 6 }, t;
@@ -172,6 +172,7 @@ static void answers_are_read_back(void **state) {
         WHOLE_ONLY(wp_get_created(&r, &out));
         assert_true(out.from_pool && out.slot == 7 && out.pid == 8 && out.took_us == 1ull << 40);
         assert_string_equal(out.socket, "/run/x");
+        assert_string_equal(out.read_back.plan, "sha256:3");
         w = wr_to(bytes, sizeof(bytes) - 1);
         wp_put_usage(&w, &u);
         WHOLE_ONLY(wp_get_usage(&r, &v));
