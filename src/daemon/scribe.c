@@ -331,7 +331,7 @@ static struct letter *event_letter(struct scribe *s, const struct audit_event *e
         size_t n;
 
         notary_begin(&b);
-        notary_put(&b, NOTARY_EVENT, ev);
+        notary_put(&b, fn ? NOTARY_EVENT : NOTARY_NOTE, ev);
         p = notary_message(&b, kind, ++s->serial, &n);
         return letter_new(s, p, n, s->serial, fn, arg);
 }

@@ -27,11 +27,12 @@ enum notary_type {
         NOTARY_TYPES
 };
 
-/* An entry: u8, then for the first two an event. */
+/* An entry: u8, then an event but for NO_WILL. */
 enum notary_entry {
         NOTARY_EVENT = 1,
         NOTARY_WILL = 2,    /* to be appended when the connection ends */
         NOTARY_NO_WILL = 3, /* forgets it */
+        NOTARY_NOTE = 4,    /* an event for which nobody waits: it may wait for others, NOTARY_LINGER_MS at most */
 };
 
 enum {
@@ -39,6 +40,7 @@ enum {
         NOTARY_PEERS = 256,
         NOTARY_QUEUE = 512,     /* requests that wait for the disk; then clients wait */
         NOTARY_IN_FLIGHT = 128, /* of one client */
+        NOTARY_LINGER_MS = 20,
         NOTARY_WRITERS = 32,
         NOTARY_KEEPS = 32,
         NOTARY_READ_MAX = 1000,      /* records */

@@ -3,7 +3,11 @@
  *
  * Three numbers, each written by one side: pushed (loop), done (writer), released (loop). released <= done <= pushed <=
  * released + NOTARY_QUEUE. The writer takes all jobs there are, up to BATCH, and makes them durable with one commit:
- * the busier the notary, the larger the groups. The ring is allocated once, so memory does not grow.
+ * the busier the notary, the larger the groups. Jobs for which nobody waits do not make it begin, for a while: the
+ * commit of the next that matters takes them along. The ring is allocated once, so memory does not grow.
+ *
+ * Documents are written behind the commit of their batch, so that no event waits for a file to be made; but before
+ * anything is read that was asked for later.
  */
 #include "notary/queue.h"
 
@@ -20,13 +24,23 @@
 #include "base/own.h"
 #include "base/str.h"
 
-enum { BATCH = 256, RETAIN_S = 600, QUIET_MS = 200 };
+enum { BATCH = 256, RETAIN_S = 600, QUIET_MS = 200, LINGER_JOBS = NOTARY_IN_FLIGHT / 4 };
+
+struct document {
+        char tenant[AUDIT_NAME], sandbox[ID_TEXT], what[8];
+        char *text;
+        size_t n;
+};
 
 struct queue {
         const struct notary_settings *s;
         struct ledger *ledger;
         struct job *jobs;
+        struct document documents[BATCH]; /* of the last batch, to be written */
+        size_t n_documents;
         uint64_t pushed, done, released;
+        uint64_t urgent;    /* behind the last job that somebody waits for */
+        uint64_t oldest_ns; /* since when jobs wait */
         int done_fd;
         bool stop, started;
         pthread_t thread;
@@ -45,23 +59,35 @@ static void job_do(struct queue *q, struct job *j) {
         case JOB_EVENT:
                 r = ledger_append(q->ledger, &j->ev, &j->seq, &j->result);
                 break;
-        case JOB_STATEMENT:
-                r = ledger_statement(q->ledger, j->ev.tenant, j->ev.sandbox, j->what, j->text, j->n, &j->result);
-                free(TAKE_PTR(j->text));
-                break;
         case JOB_ROTATE:
                 r = ledger_rotate_key(q->ledger, &j->result);
+                break;
+        case JOB_STATEMENT: /* documents_write() */
+        case JOB_READ:
                 break;
         }
         if (r >= 0)
                 j->result = (struct err){ 0 };
 }
 
-static void batch_do(struct queue *q, uint64_t from, uint64_t to) {
+/* Appends and commits. Documents are put aside: the places of their jobs are free as soon as they are told done. True:
+ * somebody waits for one of them. */
+static bool batch_do(struct queue *q, uint64_t from, uint64_t to) {
         struct err all = { 0 };
+        bool waited_for = false;
 
-        for (uint64_t i = from; i < to; i++)
-                job_do(q, job_at(q, i));
+        for (uint64_t i = from; i < to; i++) {
+                struct job *j = job_at(q, i);
+
+                job_do(q, j);
+                if (j->kind != JOB_STATEMENT)
+                        continue;
+                q->documents[q->n_documents] = (struct document){ .text = TAKE_PTR(j->text), .n = j->n };
+                memcpy(q->documents[q->n_documents].tenant, j->ev.tenant, sizeof(j->ev.tenant));
+                memcpy(q->documents[q->n_documents].sandbox, j->ev.sandbox, sizeof(j->ev.sandbox));
+                memcpy(q->documents[q->n_documents++].what, j->what, sizeof(j->what));
+                waited_for |= !j->lazy;
+        }
         if (ledger_commit(q->ledger, &all) < 0)
                 for (uint64_t i = from; i < to; i++) {
                         struct job *j = job_at(q, i);
@@ -69,6 +95,19 @@ static void batch_do(struct queue *q, uint64_t from, uint64_t to) {
                         if (j->kind == JOB_EVENT && j->result.code == 0)
                                 (void) ledger_result(q->ledger, j->ev.tenant, &j->result);
                 }
+        return waited_for;
+}
+
+static void documents_write(struct queue *q) {
+        for (size_t i = 0; i < q->n_documents; i++) {
+                struct document *d = &q->documents[i];
+                struct err err = { 0 };
+
+                if (ledger_statement(q->ledger, d->tenant, d->sandbox, d->what, d->text, d->n, &err) < 0)
+                        (void) fprintf(stderr, "gabion-notary: %s\n", err.msg);
+                free(TAKE_PTR(d->text));
+        }
+        q->n_documents = 0;
 }
 
 static uint64_t keep_of(const struct notary_settings *s, const char *tenant) {
@@ -93,29 +132,45 @@ static int retain_one(void *arg, const char *tenant) {
         return 0;
 }
 
-/* A change of keys commits by itself, so it is a batch of its own. */
+/* A change of keys commits by itself, and reading wants what is before it: each is a batch of its own. */
 static uint64_t batch_end(const struct queue *q) {
         uint64_t end = q->done;
 
-        while (end < q->pushed && end < q->done + BATCH && job_at(q, end)->kind != JOB_ROTATE)
+        while (end < q->pushed && end < q->done + BATCH && job_at(q, end)->kind != JOB_ROTATE &&
+               job_at(q, end)->kind != JOB_READ)
                 end++;
         return end == q->done && end < q->pushed ? end + 1 : end;
 }
 
 /* Waits for jobs, at most until the next look at what may be dropped. False: the end. */
 static bool wait_for_jobs(struct queue *q, uint64_t until_ns, uint64_t *ret_from, uint64_t *ret_to) {
-        struct timespec ts = { .tv_sec = (time_t) (until_ns / 1000000000), .tv_nsec = (long) (until_ns % 1000000000) };
         bool stop;
 
         (void) pthread_mutex_lock(&q->lock);
-        while (q->pushed == q->done && !q->stop)
+        while (q->urgent <= q->done && q->pushed - q->done < LINGER_JOBS && !q->stop) {
+                uint64_t until = q->oldest_ns + NOTARY_LINGER_MS * 1000000ull;
+                struct timespec ts;
+
+                if (q->pushed == q->done || until > until_ns)
+                        until = until_ns;
+                ts = (struct timespec){ .tv_sec = (time_t) (until / 1000000000),
+                                        .tv_nsec = (long) (until % 1000000000) };
                 if (pthread_cond_timedwait(&q->wake, &q->lock, &ts) == ETIMEDOUT)
                         break;
+        }
         *ret_from = q->done;
         *ret_to = batch_end(q);
         stop = q->stop && q->pushed == q->done;
         (void) pthread_mutex_unlock(&q->lock);
         return !stop;
+}
+
+static void tell_done(struct queue *q, uint64_t to) {
+        (void) pthread_mutex_lock(&q->lock);
+        q->done = to;
+        q->oldest_ns = clock_mono_ns();
+        (void) pthread_mutex_unlock(&q->lock);
+        (void) eventfd_write(q->done_fd, 1);
 }
 
 static void *writer(void *arg) {
@@ -140,12 +195,11 @@ static void *writer(void *arg) {
                         unsynced = false;
                         continue;
                 }
-                batch_do(q, from, to);
+                if (batch_do(q, from, to))
+                        documents_write(q);
+                tell_done(q, to);
+                documents_write(q);
                 unsynced = true;
-                (void) pthread_mutex_lock(&q->lock);
-                q->done = to;
-                (void) pthread_mutex_unlock(&q->lock);
-                (void) eventfd_write(q->done_fd, 1);
         }
         return NULL;
 }
@@ -215,9 +269,17 @@ struct job *queue_place_at(struct queue *q, size_t i) {
 }
 
 void queue_push(struct queue *q) {
+        bool wakes;
+
         (void) pthread_mutex_lock(&q->lock);
+        wakes = !job_at(q, q->pushed)->lazy || q->pushed == q->done || q->pushed - q->done >= LINGER_JOBS;
+        if (q->pushed == q->done)
+                q->oldest_ns = clock_mono_ns();
         q->pushed++;
-        (void) pthread_cond_signal(&q->wake);
+        if (!job_at(q, q->pushed - 1)->lazy)
+                q->urgent = q->pushed;
+        if (wakes)
+                (void) pthread_cond_signal(&q->wake);
         (void) pthread_mutex_unlock(&q->lock);
 }
 

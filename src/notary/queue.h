@@ -4,18 +4,20 @@
 #include "base/err.h"
 #include "notary/notary.h"
 
-enum job_kind { JOB_EVENT, JOB_STATEMENT, JOB_ROTATE };
+enum job_kind { JOB_EVENT, JOB_STATEMENT, JOB_ROTATE, JOB_READ /* nothing: all before it is on disk */ };
 
 struct job {
         enum job_kind kind;
         uint64_t peer; /* 0: nobody waits for it */
         bool part;     /* of the request that the next job completes, and fails if this one does */
+        bool lazy;     /* nobody waits: it may wait for others */
         uint32_t serial;
-        struct audit_event ev; /* JOB_STATEMENT: tenant and sandbox */
+        struct audit_event ev; /* JOB_STATEMENT, JOB_READ: tenant and sandbox */
         char what[8];          /* of a statement */
         char *text;
-        size_t n;
-        uint64_t seq;
+        size_t n;     /* JOB_READ: how many */
+        uint64_t seq; /* JOB_READ: the first */
+        int fd;       /* JOB_READ: where to */
         struct err result;
 };
 

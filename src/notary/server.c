@@ -73,10 +73,21 @@ static int refuse_tenant(const struct peer *p, const char *tenant, struct err *e
                                               p->gate.peer.uid, tenant);
 }
 
+static void answer(struct notary *n, uint64_t id, uint32_t serial, const void *body, size_t size, const struct err *e) {
+        struct peer *p = peer_find(n, id);
+
+        if (!p)
+                return;
+        p->in_flight--;
+        /* One that closed already may have sent more before: its end is seen when that is read. */
+        if (ipc_reply(p->fd, serial, body, size, -1, e->code < 0 ? e : NULL) == -EAGAIN)
+                p->gone = true;
+}
+
 /* --- requests --- */
 
 /* Pushes the n jobs that were filled; the last one answers the request. */
-static int jobs_push(struct peer *p, size_t n, uint32_t serial) {
+static int jobs_push(struct peer *p, size_t n, bool lazy, uint32_t serial) {
         struct job *last = queue_place_at(p->n->queue, n - 1);
 
         for (size_t i = 0; i < n; i++) {
@@ -84,6 +95,7 @@ static int jobs_push(struct peer *p, size_t n, uint32_t serial) {
 
                 j->peer = 0;
                 j->part = true;
+                j->lazy = lazy;
         }
         last->peer = p->id;
         last->part = false;
@@ -109,15 +121,17 @@ static int will_take(struct peer *p, struct rd *body, struct err *err) {
         return r;
 }
 
-/* Reads the entries of a request. Its events fill places of the queue behind the first *n, and are counted there. */
-static int entries_take(struct peer *p, struct rd *body, size_t *n, struct err *err) {
+/* Reads the entries of a request. Its events fill places of the queue behind the first *n, and are counted there.
+ * *lazy: nobody waits for any of them. */
+static int entries_take(struct peer *p, struct rd *body, size_t *n, bool *lazy, struct err *err) {
         int r = 0;
 
+        *lazy = true;
         for (size_t i = 0; r == 0 && body->left > 0; i++) {
                 unsigned what = rd_u8(body);
                 struct job *j = queue_place_at(p->n->queue, *n);
 
-                if (i == NOTARY_ENTRIES || what < NOTARY_EVENT || what > NOTARY_NO_WILL)
+                if (i == NOTARY_ENTRIES || what < NOTARY_EVENT || what > NOTARY_NOTE)
                         return err_set(err, -EBADMSG, ERR_PEER, "malformed entry");
                 if (what == NOTARY_NO_WILL) {
                         free(TAKE_PTR(p->will));
@@ -125,6 +139,7 @@ static int entries_take(struct peer *p, struct rd *body, size_t *n, struct err *
                         r = will_take(p, body, err);
                 } else {
                         j->kind = JOB_EVENT;
+                        *lazy &= what == NOTARY_NOTE;
                         r = audit_event_get(body, &j->ev, err);
                         if (r == 0)
                                 r = refuse_tenant(p, j->ev.tenant, err);
@@ -137,23 +152,25 @@ static int entries_take(struct peer *p, struct rd *body, size_t *n, struct err *
 static int on_append(struct ipc_call *c, struct err *err) {
         struct peer *p = c->gate->owner;
         size_t n = 0;
-        int r = entries_take(p, &c->body, &n, err);
+        bool lazy;
+        int r = entries_take(p, &c->body, &n, &lazy, err);
 
         if (r == 0 && n == 0) { /* a will alone */
                 wr_u64(c->reply, 0);
                 return IPC_REPLY_NOW;
         }
-        return r < 0 ? r : jobs_push(p, n, c->serial);
+        return r < 0 ? r : jobs_push(p, n, lazy, c->serial);
 }
 
 static int on_statement(struct ipc_call *c, struct err *err) {
         struct peer *p = c->gate->owner;
         struct job *j = queue_place(p->n->queue), *event = queue_place_at(p->n->queue, 1);
         size_t n = 1;
+        bool lazy;
         int r;
 
         rd_str(&c->body, j->what, sizeof(j->what));
-        r = entries_take(p, &c->body, &n, err);
+        r = entries_take(p, &c->body, &n, &lazy, err);
         if (r == 0 && n == 1)
                 r = err_set(err, -EBADMSG, ERR_PEER, "a statement without an event");
         if (r == 0)
@@ -163,7 +180,7 @@ static int on_statement(struct ipc_call *c, struct err *err) {
         j->kind = JOB_STATEMENT;
         (void) str_copy(j->ev.tenant, sizeof(j->ev.tenant), event->ev.tenant);
         (void) str_copy(j->ev.sandbox, sizeof(j->ev.sandbox), event->ev.sandbox);
-        return jobs_push(p, n, c->serial);
+        return jobs_push(p, n, lazy, c->serial);
 }
 
 static int on_rotate(struct ipc_call *c, struct err *err) {
@@ -172,47 +189,57 @@ static int on_rotate(struct ipc_call *c, struct err *err) {
         if (!is_ours(&p->gate.peer))
                 return err_set(err, -EPERM, ERR_DENIED, "uid %u may not change the key", p->gate.peer.uid);
         queue_place(p->n->queue)->kind = JOB_ROTATE;
-        return jobs_push(p, 1, c->serial);
+        return jobs_push(p, 1, false, c->serial);
 }
 
-/* For the reading thread. */
-static int read_later(struct ipc_call *c, const struct dossier_ask *a, struct err *err) {
+/* Behind everything that was sent before; then it is the reading thread's. */
+static int read_later(struct ipc_call *c, struct err *err) {
         struct peer *p = c->gate->owner;
-        int r = refuse_tenant(p, a->tenant, err);
+        struct job *j = queue_place(p->n->queue);
+        int r = refuse_tenant(p, j->ev.tenant, err);
 
-        if (r == 0)
-                r = dossiers_ask(p->n->dossiers, a, c->fds[0], err);
         if (r < 0)
                 return r;
-        c->fds[0] = -1; /* the thread's */
-        p->in_flight++;
-        return IPC_REPLY_LATER;
+        j->kind = JOB_READ;
+        j->fd = TAKE_FD(c->fds[0]);
+        return jobs_push(p, 1, false, c->serial);
+}
+
+static void read_now(struct notary *n, struct job *j) {
+        const struct dossier_ask a = { .reply = { .peer = j->peer, .serial = j->serial },
+                                       .tenant = j->ev.tenant,
+                                       .sandbox = j->n == 0 ? j->ev.sandbox : NULL,
+                                       .from = j->seq,
+                                       .n = (uint32_t) j->n };
+        AUTO_FD int fd = TAKE_FD(j->fd);
+        struct err err = { 0 };
+
+        if (dossiers_ask(n->dossiers, &a, fd, &err) < 0)
+                answer(n, j->peer, j->serial, NULL, 0, &err);
+        else
+                (void) TAKE_FD(fd); /* the thread's */
 }
 
 static int on_dossier(struct ipc_call *c, struct err *err) {
-        struct peer *p = c->gate->owner;
-        const struct dossier_reply to = { .peer = p->id, .serial = c->serial };
-        char tenant[AUDIT_NAME], sandbox[ID_TEXT];
+        struct job *j = queue_place(((struct peer *) c->gate->owner)->n->queue);
 
-        rd_str(&c->body, tenant, sizeof(tenant));
-        rd_str(&c->body, sandbox, sizeof(sandbox));
+        rd_str(&c->body, j->ev.tenant, sizeof(j->ev.tenant));
+        rd_str(&c->body, j->ev.sandbox, sizeof(j->ev.sandbox));
+        j->n = 0;
         if (!rd_done(&c->body))
                 return err_set(err, -EBADMSG, ERR_PEER, "malformed dossier request");
-        return read_later(c, &(struct dossier_ask){ .reply = to, .tenant = tenant, .sandbox = sandbox }, err);
+        return read_later(c, err);
 }
 
 static int on_read(struct ipc_call *c, struct err *err) {
-        struct peer *p = c->gate->owner;
-        struct dossier_ask a = { .reply = { .peer = p->id, .serial = c->serial } };
-        char tenant[AUDIT_NAME];
+        struct job *j = queue_place(((struct peer *) c->gate->owner)->n->queue);
 
-        rd_str(&c->body, tenant, sizeof(tenant));
-        a.tenant = tenant;
-        a.from = rd_u64(&c->body);
-        a.n = rd_u32(&c->body);
-        if (!rd_done(&c->body) || a.n == 0 || a.n > NOTARY_READ_MAX)
+        rd_str(&c->body, j->ev.tenant, sizeof(j->ev.tenant));
+        j->seq = rd_u64(&c->body);
+        j->n = rd_u32(&c->body);
+        if (!rd_done(&c->body) || j->n == 0 || j->n > NOTARY_READ_MAX)
                 return err_set(err, -EBADMSG, ERR_PEER, "malformed read request");
-        return read_later(c, &a, err);
+        return read_later(c, err);
 }
 
 static const struct ipc_op ops[NOTARY_TYPES] = {
@@ -256,6 +283,7 @@ static bool append_own(struct notary *n, const struct audit_event *ev) {
         j->kind = JOB_EVENT;
         j->peer = 0;
         j->part = false;
+        j->lazy = false;
         j->ev = *ev;
         queue_push(n->queue);
         return true;
@@ -312,17 +340,6 @@ static void on_accept(struct notary *n, int listen_fd) {
                 (void) fprintf(stderr, "gabion-notary: %s\n", err.msg);
 }
 
-static void answer(struct notary *n, uint64_t id, uint32_t serial, const void *body, size_t size, const struct err *e) {
-        struct peer *p = peer_find(n, id);
-
-        if (!p)
-                return;
-        p->in_flight--;
-        /* One that closed already may have sent more before: its end is seen when that is read. */
-        if (ipc_reply(p->fd, serial, body, size, -1, e->code < 0 ? e : NULL) == -EAGAIN)
-                p->gone = true;
-}
-
 static void on_done(struct notary *n) {
         eventfd_t count;
         struct job *j;
@@ -335,7 +352,9 @@ static void on_done(struct notary *n) {
                 wr_u64(&w, j->seq);
                 if (n->failed.code == 0)
                         n->failed = j->result;
-                if (j->peer)
+                if (j->kind == JOB_READ)
+                        read_now(n, j);
+                else if (j->peer)
                         answer(n, j->peer, j->serial, body, w.len, &n->failed);
                 else if (!j->part && j->result.code < 0)
                         (void) fprintf(stderr, "gabion-notary: %s\n", j->result.msg);
