@@ -38,17 +38,23 @@ void buf_add(struct buf *b, const void *p, size_t n) {
 }
 
 void buf_addf(struct buf *b, const char *fmt, ...) {
+        size_t room = b->cap - b->len;
         va_list ap;
         int n;
 
         va_start(ap, fmt);
-        n = vsnprintf(NULL, 0, fmt, ap);
+        n = vsnprintf(b->p ? b->p + b->len : NULL, room, fmt, ap);
         va_end(ap);
-        if (n < 0 || !buf_room(b, (size_t) n))
+        if (n < 0 || !buf_room(b, (size_t) n)) {
+                if (b->p)
+                        b->p[b->len] = '\0';
                 return;
-        va_start(ap, fmt);
-        (void) vsnprintf(b->p + b->len, b->cap - b->len, fmt, ap);
-        va_end(ap);
+        }
+        if ((size_t) n >= room) { /* it did not fit */
+                va_start(ap, fmt);
+                (void) vsnprintf(b->p + b->len, b->cap - b->len, fmt, ap);
+                va_end(ap);
+        }
         b->len += (size_t) n;
 }
 

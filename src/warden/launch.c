@@ -41,7 +41,7 @@ int launch_plan_of(const struct box *b, const struct policy *policy, bool own_ce
 
         if (own_certificates && !way.ca_bundle)
                 way.ca_bundle = PLAN_BUNDLE; /* there are some inside, whatever its rules are now */
-        return statement_plan(policy, b->hostname, &way, ret, err);
+        return statement_plan(policy, NULL, b->hostname, &way, ret, err);
 }
 
 int launch_plan(const struct box *b, const struct record *rec, struct plan *ret, struct err *err) {

@@ -175,7 +175,7 @@ static int finish(struct making *m, struct err *err) {
         if (m->o->box->shape && !plan.net) /* the record stays as it is, and is written when it is claimed */
                 return 0;
         m->rec.state = m->o->box->shape ? WP_POOLED : WP_RUNNING;
-        r = m->o->box->shape ? 0 : statement_fill(&plan, &m->sb, &m->ev, &m->rec, err);
+        r = m->o->box->shape ? 0 : statement_fill(&plan, m->o->policy, &m->sb, &m->ev, &m->rec, err);
         return r < 0 ? r : record_write(m->sb.slot_fd, &m->rec, err);
 }
 
@@ -243,8 +243,8 @@ static void maker_run(const void *arg) {
 void order_free(struct order *o) {
         if (!o)
                 return;
-        policy_freep(&o->policy);
-        policy_freep(&o->ceiling);
+        known_drop(&o->policy);
+        known_drop(&o->ceiling);
         free(o->document);
         if (o->env)
                 explicit_bzero(o->env, o->n_env);
@@ -313,7 +313,7 @@ static void on_made(struct job *j, struct ipc_msg *m) {
                 b->state = WP_RUNNING;
                 if (b->shape) {
                         pool_made(b);
-                } else if (guard_start(b, o->policy, &e) < 0) {
+                } else if (guard_start(b, &o->policy->it, &e) < 0) {
                         client_reply(o->asker, NULL, &e);
                         b->kill = true;
                 } else {
@@ -327,11 +327,11 @@ static void on_made(struct job *j, struct ipc_msg *m) {
 }
 
 static int start(struct order *o, struct err *err) {
-        const struct plan_way_out way = network_way_out(o->ceiling, o->bind);
+        const struct plan_way_out way = network_way_out(o->ceiling ? &o->ceiling->it : NULL, o->bind);
         int *fds[NETWORK_FDS];
         struct job *j;
         size_t n = 0;
-        int r = statement_plan(o->policy, o->box->hostname, &way, &plan, err);
+        int r = statement_plan(&o->policy->it, o->policy->hash, o->box->hostname, &way, &plan, err);
 
         if (r == 0)
                 r = network_prepare(o, &plan, fds, &n, err);
@@ -358,7 +358,7 @@ int maker_order(struct order *o, struct err *err) {
                 return err_set(err, -EAGAIN, ERR_BUSY, "more than %d sandboxes are waiting to be made", WARDEN_QUEUE);
         }
         b->state = WP_MAKING;
-        b->profile = (enum seccomp_profile) o->policy->syscalls;
+        b->profile = (enum seccomp_profile) o->policy->it.syscalls;
         /* What somebody waits for comes before what is made in advance. */
         if (b->shape || TAILQ_EMPTY(&warden.orders)) {
                 TAILQ_INSERT_TAIL(&warden.orders, o, link);

@@ -66,28 +66,24 @@ static int trust_it(struct order *o, struct err *err) {
 }
 
 static bool own_certificates(const struct order *o) {
-        const struct plan_way_out way = network_way_out(o->ceiling, o->bind);
+        const struct plan_way_out way = network_way_out(&o->ceiling->it, o->bind);
 
-        return way.ca_bundle || policy_net_opens_tls(o->policy, o->ceiling);
+        return way.ca_bundle || policy_net_opens_tls(&o->policy->it, &o->ceiling->it);
 }
 
 int network_order(struct order *o, int ceiling_fd, const char *bind, struct err *err) {
         struct addr from = { .family = ADDR_NONE };
         int r;
 
-        if (!policy_net_any(o->policy))
+        if (!policy_net_any(&o->policy->it))
                 return 0;
-        o->ceiling = malloc(sizeof(*o->ceiling));
-        if (!o->ceiling)
-                return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
-        policy_default(o->ceiling);
-        r = request_policy(ceiling_fd, o->ceiling, err);
+        r = known_read(ceiling_fd, &o->ceiling, err);
         if (r < 0)
                 return r;
         if (bind[0] && addr_parse(bind, &from) < 0)
                 return err_set(err, -EINVAL, ERR_INVALID, "source address: '%s' is none", bind);
         (void) str_copy(o->bind, sizeof(o->bind), bind);
-        r = network_document(o->policy, o->ceiling, &from, &o->document, err);
+        r = network_document(&o->policy->it, &o->ceiling->it, &from, &o->document, err);
         if (r == 0 && own_certificates(o))
                 r = trust_it(o, err);
         return r < 0 ? r : network_start(err);
@@ -105,9 +101,9 @@ int network_order_closed(struct order *o, struct err *err) {
         static struct policy plain; /* large; shares everything but the network */
         int r;
 
-        if (!policy_net_any(o->policy))
+        if (!policy_net_any(&o->policy->it))
                 return 0;
-        plain = *o->policy;
+        plain = o->policy->it;
         plain.net = NULL;
         r = network_document(&plain, NULL, &(const struct addr){ .family = ADDR_NONE }, &o->document, err);
         if (r == 0)

@@ -24,28 +24,16 @@
 #include "sandbox/sandbox.h"
 #include "state.h"
 
-/* Memory, processor, processes, time and output are set when it is claimed, and so are the name of the policy and the
- * rules of its network, if it has one. Certificates are there from the beginning. */
-static int shape_hash(const struct policy *p, const struct policy *ceiling, char dst[HASH_TEXT], struct err *err) {
-        static struct policy plain, std; /* borrows */
+/* With a network it also counts whether certificates are there from the beginning. */
+static void shape_hash(const struct known *p, const struct known *ceiling, char dst[HASH_TEXT]) {
         char text[HASH_TEXT + 8];
-        int r;
 
-        policy_default(&std);
-        plain = *p;
-        (void) str_copy(plain.name, sizeof(plain.name), std.name);
-        plain.limits.memory_bytes = std.limits.memory_bytes;
-        plain.limits.cpu_milli = std.limits.cpu_milli;
-        plain.limits.pids = std.limits.pids;
-        plain.limits.time_ms = std.limits.time_ms;
-        plain.limits.output_bytes = std.limits.output_bytes;
-        plain.net = NULL;
-        r = policy_hash(&plain, dst, err);
-        if (r < 0 || !policy_net_any(p))
-                return r;
-        (void) snprintf(text, sizeof(text), "%s net %d", dst, policy_net_opens_tls(p, ceiling));
+        (void) str_copy(dst, HASH_TEXT, p->shape);
+        if (!policy_net_any(&p->it))
+                return;
+        (void) snprintf(text, sizeof(text), "%s net %d", dst,
+                        policy_net_opens_tls(&p->it, ceiling ? &ceiling->it : NULL));
         hash_text(dst, text, strlen(text));
-        return 0;
 }
 
 static struct shape *shape_find(const char *hash) {
@@ -59,8 +47,8 @@ static struct shape *shape_find(const char *hash) {
 }
 
 static void shape_free(struct shape *s) {
-        policy_freep(&s->policy);
-        policy_freep(&s->ceiling);
+        known_drop(&s->policy);
+        known_drop(&s->ceiling);
         free(s);
 }
 
@@ -101,14 +89,13 @@ static void trim(struct shape *s) {
         shape_free(s);
 }
 
-int pool_set(const struct policy *p, const struct policy *ceiling, uint32_t wanted, struct err *err) {
+int pool_set(struct known *p, struct known *ceiling, uint32_t wanted, struct err *err) {
         char hash[HASH_TEXT];
         struct shape *s;
-        int r = wanted > WP_POOL_MAX ? err_set(err, -EINVAL, ERR_INVALID, "pool: at most %d", WP_POOL_MAX)
-                                     : shape_hash(p, ceiling, hash, err);
 
-        if (r < 0)
-                return r;
+        if (wanted > WP_POOL_MAX)
+                return err_set(err, -EINVAL, ERR_INVALID, "pool: at most %d", WP_POOL_MAX);
+        shape_hash(p, ceiling, hash);
         s = shape_find(hash);
         if (!s && wanted == 0)
                 return 0;
@@ -118,13 +105,8 @@ int pool_set(const struct policy *p, const struct policy *ceiling, uint32_t want
                 s = calloc(1, sizeof(*s));
                 if (!s)
                         return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
-                r = policy_copy(p, &s->policy, err);
-                if (r == 0 && ceiling)
-                        r = policy_copy(ceiling, &s->ceiling, err);
-                if (r < 0) {
-                        shape_free(s);
-                        return r;
-                }
+                s->policy = known_ref(p);
+                s->ceiling = known_ref(ceiling);
                 memcpy(s->hash, hash, sizeof(s->hash));
                 TAILQ_INIT(&s->waiters);
                 TAILQ_INSERT_TAIL(&warden.shapes, s, link);
@@ -148,10 +130,9 @@ static int order_one(struct shape *s, struct err *err) {
                 order_free(o);
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
         }
-        r = policy_copy(s->policy, &o->policy, err);
-        if (r == 0 && s->ceiling)
-                r = policy_copy(s->ceiling, &o->ceiling, err);
-        o->box = r == 0 ? box_new(id, "pool", err) : NULL;
+        o->policy = known_ref(s->policy);
+        o->ceiling = known_ref(s->ceiling);
+        o->box = box_new(id, "pool", err);
         if (o->box && network_order_closed(o, err) < 0)
                 box_free(TAKE_PTR(o->box));
         if (!o->box) {
@@ -328,7 +309,7 @@ static int settle(struct box *b, struct order *o, const struct plan *plan, struc
                 r = evidence_read_again(plan, sb, &ev, err);
         record_from(&rec, b);
         if (r == 0)
-                r = statement_fill(plan, sb, &ev, &rec, err);
+                r = statement_fill(plan, o->policy, sb, &ev, &rec, err);
         if (r < 0)
                 return r;
         memcpy(b->policy, rec.policy_hash, sizeof(b->policy));
@@ -345,8 +326,8 @@ static int settle(struct box *b, struct order *o, const struct plan *plan, struc
 static int become(struct box *b, const struct wp_create *c, struct order *o, uid_t uid, struct err *err) {
         static struct plan plan;
         static struct sandbox sb;
-        const struct plan_way_out way = network_way_out(o->ceiling, o->bind);
-        int r = statement_plan(o->policy, c->hostname, &way, &plan, err);
+        const struct plan_way_out way = network_way_out(o->ceiling ? &o->ceiling->it : NULL, o->bind);
+        int r = statement_plan(&o->policy->it, o->policy->hash, c->hostname, &way, &plan, err);
 
         sb = (struct sandbox){ .slot = b->slot,
                                .agent_pid = b->pid,
@@ -400,7 +381,7 @@ static int claim_from(struct shape *s, const struct wp_create *c, struct order *
                 return err_set(err, -EAGAIN, ERR_BUSY, "no ready sandbox of this kind");
         r = become(b, c, o, uid, err);
         if (r == 0)
-                r = guard_start(b, o->policy, err);
+                r = guard_start(b, &o->policy->it, err);
         if (r < 0) {
                 warden_log("pool: a claim failed, and its sandbox is ended: %s", err->msg);
                 s->ready--;
@@ -409,7 +390,7 @@ static int claim_from(struct shape *s, const struct wp_create *c, struct order *
         }
         pool_leave(b);
         b->state = WP_RUNNING;
-        b->profile = (enum seccomp_profile) o->policy->syscalls;
+        b->profile = (enum seccomp_profile) o->policy->it.syscalls;
         *ret = b;
         return 0;
 }
@@ -417,10 +398,9 @@ static int claim_from(struct shape *s, const struct wp_create *c, struct order *
 int pool_claim(const struct wp_create *c, struct order *o, uid_t uid, struct box **ret, struct err *err) {
         char hash[HASH_TEXT];
         struct shape *s;
-        int r = shape_hash(o->policy, o->ceiling, hash, err);
+        int r;
 
-        if (r < 0)
-                return r;
+        shape_hash(o->policy, o->ceiling, hash);
         o->pool = s = shape_find(hash);
         if (!s || s->ready == 0)
                 return err_set(err, -EAGAIN, ERR_BUSY, "no ready sandbox of this kind");

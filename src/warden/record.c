@@ -51,6 +51,13 @@ void record_from(struct record *r, const struct box *b) {
 
 static const char *const states[] = { "making", "pooled", "running", NULL };
 
+static void put(struct buf *to, const char *key, const char *text) {
+        if (!text)
+                return;
+        buf_add(to, key, strlen(key));
+        buf_add(to, text, strlen(text));
+}
+
 int record_write(int fd, const struct record *r, struct err *err) {
         CLEANUP(json_freep) struct json *o = json_new_object();
         AUTO_FREE char *text = NULL;
@@ -82,15 +89,11 @@ int record_write(int fd, const struct record *r, struct err *err) {
         if (n < 0)
                 return n;
         /* The large ones are text already: they are put in as they are. */
-        text[strlen(text) - 1] = '\0';
-        buf_addf(&all, "%s", text);
-        if (r->policy)
-                buf_addf(&all, ",\"policy\":%s", r->policy);
-        if (r->evidence)
-                buf_addf(&all, ",\"evidence\":%s", r->evidence);
-        if (r->egress)
-                buf_addf(&all, ",\"egress\":%s", r->egress);
-        buf_addf(&all, "}");
+        buf_add(&all, text, strlen(text) - 1);
+        put(&all, ",\"policy\":", r->policy);
+        put(&all, ",\"evidence\":", r->evidence);
+        put(&all, ",\"egress\":", r->egress);
+        buf_add(&all, "}", 1);
         n = all.bad || pwrite(fd, all.p, all.len, 0) != (ssize_t) all.len || ftruncate(fd, (off_t) all.len) < 0 ? -EIO
                                                                                                                 : 0;
         buf_done(&all);

@@ -48,33 +48,12 @@ static struct box *box_of(struct ipc_call *call, unsigned states, struct err *er
         return b;
 }
 
-int request_policy(int fd, struct policy *ret, struct err *err) {
-        CLEANUP(json_freep) struct json *doc = NULL;
-        AUTO_FREE char *text = NULL;
-        size_t n;
-        int r = ipc_blob_read(fd, WP_POLICY_BYTES, &text, &n, err);
-
-        policy_default(ret);
-        if (r == 0)
-                r = json_parse("policy", text, n, &doc, err);
-        if (r == 0)
-                r = policy_decode(doc, ret, err);
-        if (r < 0)
-                return r == -EBADMSG || r == -EPROTO ? -EINVAL : r;
-        if (ret->n_mounts > 0) { /* whose files they would be is not decided by a process that parses requests */
-                policy_done(ret);
-                return err_set(err, -EOPNOTSUPP, ERR_DENIED,
-                               "filesystem.mounts: not available in sandboxes of the server");
-        }
-        return 0;
-}
-
 /* Of a request that has no ceiling. */
-static int closed_policy(int fd, struct policy *ret, struct err *err) {
-        int r = request_policy(fd, ret, err);
+static int closed_policy(int fd, struct known **ret, struct err *err) {
+        int r = known_read(fd, ret, err);
 
-        if (r == 0 && policy_net_any(ret)) {
-                policy_done(ret);
+        if (r == 0 && policy_net_any(&(*ret)->it)) {
+                known_drop(ret);
                 r = err_set(err, -EINVAL, ERR_INVALID, "network: it needs a ceiling");
         }
         return r;
@@ -85,18 +64,14 @@ static struct order *order_of(struct ipc_call *call, const char *bind, struct er
         struct order *o = calloc(1, sizeof(*o));
         int r;
 
-        if (o)
-                o->policy = malloc(sizeof(*o->policy));
-        if (!o || !o->policy) {
-                free(o);
+        if (!o) {
                 (void) err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
                 return NULL;
         }
-        policy_default(o->policy);
         o->statement_fd = -1;
         o->asker = asker_of(call);
         o->asked_ns = clock_mono_ns();
-        r = bind ? request_policy(call->fds[0], o->policy, err) : closed_policy(call->fds[0], o->policy, err);
+        r = bind ? known_read(call->fds[0], &o->policy, err) : closed_policy(call->fds[0], &o->policy, err);
         if (r == 0)
                 r = ipc_blob_read(call->fds[1], WP_ENV_BYTES, &o->env, &o->n_env, err);
         if (r == 0 && wp_env_each(o->env, o->n_env, NULL, NULL) < 0)
@@ -332,41 +307,31 @@ static int on_launch(struct ipc_call *call, struct err *err) {
 }
 
 static int on_pool(struct ipc_call *call, struct err *err) {
-        static struct policy policy;
+        CLEANUP(known_drop) struct known *policy = NULL;
         uint32_t wanted;
         int r;
 
         if (wp_get_u32(&call->body, &wanted) < 0)
                 return malformed(err, "pool");
         r = closed_policy(call->fds[0], &policy, err);
-        if (r < 0)
-                return r;
-        r = pool_set(&policy, NULL, wanted, err);
-        policy_done(&policy);
-        return r;
+        return r < 0 ? r : pool_set(policy, NULL, wanted, err);
 }
 
 static int on_pool_net(struct ipc_call *call, struct err *err) {
-        static struct policy policy, ceiling;
+        CLEANUP(known_drop) struct known *policy = NULL, *ceiling = NULL;
         uint32_t wanted;
         int r;
 
         if (wp_get_u32(&call->body, &wanted) < 0)
                 return malformed(err, "pool");
-        r = request_policy(call->fds[0], &policy, err);
-        if (r < 0)
-                return r;
-        r = request_policy(call->fds[1], &ceiling, err);
-        if (r == 0) {
-                r = pool_set(&policy, policy_net_any(&policy) ? &ceiling : NULL, wanted, err);
-                policy_done(&ceiling);
-        }
-        policy_done(&policy);
-        return r;
+        r = known_read(call->fds[0], &policy, err);
+        if (r == 0)
+                r = known_read(call->fds[1], &ceiling, err);
+        return r < 0 ? r : pool_set(policy, policy_net_any(&policy->it) ? ceiling : NULL, wanted, err);
 }
 
 static int on_network(struct ipc_call *call, struct err *err) {
-        static struct policy policy, ceiling;
+        CLEANUP(known_drop) struct known *policy = NULL, *ceiling = NULL;
         char hash[HASH_TEXT];
         struct wp_network n;
         struct box *b;
@@ -379,15 +344,11 @@ static int on_network(struct ipc_call *call, struct err *err) {
                 return err_set(err, -ENOENT, ERR_NOT_FOUND, "sandbox %s: there is none", n.id);
         if (!b->net)
                 return err_set(err, -ENETDOWN, ERR_INVALID, "sandbox %s was made without a network", n.id);
-        r = request_policy(call->fds[0], &policy, err);
-        if (r < 0)
-                return r;
-        r = request_policy(call->fds[1], &ceiling, err);
-        if (r == 0) {
-                r = network_update(b, &policy, &ceiling, n.drop, hash, err);
-                policy_done(&ceiling);
-        }
-        policy_done(&policy);
+        r = known_read(call->fds[0], &policy, err);
+        if (r == 0)
+                r = known_read(call->fds[1], &ceiling, err);
+        if (r == 0)
+                r = network_update(b, &policy->it, &ceiling->it, n.drop, hash, err);
         if (r == 0)
                 wp_put_hash(call->reply, hash);
         return r;

@@ -104,17 +104,28 @@ struct box {
         char drift[WP_TEXT]; /* the control that was warned of; "": none */
 };
 
+/* A policy, decoded once for all that came with the same text. known.c */
+struct known {
+        TAILQ_ENTRY(known) link;
+        unsigned refs;
+        char *text;
+        size_t n;
+        struct policy it;
+        char *canonical, hash[HASH_TEXT];
+        char shape[HASH_TEXT]; /* the same for all that can come from one pool; the network does not count here */
+};
+
 /* A sandbox to be made. */
 struct order {
         TAILQ_ENTRY(order) link;
         struct box *box;
         struct asker asker;
         uint64_t asked_ns;
-        struct policy *policy;
+        struct known *policy;
         char *env;
         size_t n_env;
         /* With a network: */
-        struct policy *ceiling;
+        struct known *ceiling;
         char *document, bind[WP_ADDRESS];
         struct netns netns; /* a ready one */
         bool has_netns;
@@ -141,7 +152,7 @@ struct job {
 struct shape {
         TAILQ_ENTRY(shape) link;
         char hash[HASH_TEXT];
-        struct policy *policy, *ceiling; /* ceiling NULL: without a network */
+        struct known *policy, *ceiling; /* ceiling NULL: without a network */
         uint32_t wanted, making, ready, waiting;
         uint64_t not_before_ns;
         bool failed;                 /* the last one could not be made */
@@ -197,8 +208,11 @@ void client_bury(void);
 
 /* --- request.c --- */
 extern const struct ipc_op request_ops[WP_TYPES];
-/* A policy from sealed memory. On success policy_done() is due. */
-int request_policy(int fd, struct policy *ret, struct err *err);
+/* --- known.c --- */
+/* A policy from sealed memory; known_drop() is due. */
+int known_read(int fd, struct known **ret, struct err *err);
+struct known *known_ref(struct known *k);
+void known_drop(struct known **k);
 
 /* --- box.c --- */
 struct box *box_new(const char *id, const char *tenant, struct err *err);
@@ -283,20 +297,20 @@ int maker_connect_gate(const char *id, struct err *err);
 void record_from(struct record *r, const struct box *b);
 
 /* --- statement.c --- */
-/* Compiles, and fills in the plan's hash. */
-int statement_plan(const struct policy *policy, const char *hostname, const struct plan_way_out *way, struct plan *ret,
-                   struct err *err);
+/* Compiles, and fills in the plan's hash. hash: of the policy, if it is known already, else NULL. */
+int statement_plan(const struct policy *policy, const char *hash, const char *hostname, const struct plan_way_out *way,
+                   struct plan *ret, struct err *err);
 /* Statement of what was read, and its hash, into the record; policy too. */
 struct sandbox;
 struct evidence;
-int statement_fill(const struct plan *plan, const struct sandbox *sb, struct evidence *ev, struct record *into,
-                   struct err *err);
+int statement_fill(const struct plan *plan, const struct known *policy, const struct sandbox *sb, struct evidence *ev,
+                   struct record *into, struct err *err);
 /* That, its plan and the policy, in sealed memory. Returns the descriptor. */
 int statement_make(const struct plan *plan, const struct record *rec, struct err *err);
 
 /* --- pool.c --- */
 /* ceiling NULL: without a network. */
-int pool_set(const struct policy *p, const struct policy *ceiling, uint32_t wanted, struct err *err);
+int pool_set(struct known *p, struct known *ceiling, uint32_t wanted, struct err *err);
 /* Orders what is missing. Milliseconds until it wants to be called again, or -1. */
 int pool_fill(void);
 /* A new sandbox came for a pool, or did not. */

@@ -16,14 +16,15 @@
 
 enum { PLANS = 16 };
 
-int statement_fill(const struct plan *plan, const struct sandbox *sb, struct evidence *ev, struct record *into,
-                   struct err *err) {
+int statement_fill(const struct plan *plan, const struct known *policy, const struct sandbox *sb, struct evidence *ev,
+                   struct record *into, struct err *err) {
         CLEANUP(json_freep) struct json *doc = NULL;
-        int r = policy_canonical(plan->policy, &into->policy, err);
+        int r;
 
-        if (r < 0)
-                return r;
-        hash_text(into->policy_hash, into->policy, strlen(into->policy));
+        into->policy = strdup(policy->canonical);
+        if (!into->policy)
+                return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
+        memcpy(into->policy_hash, policy->hash, sizeof(into->policy_hash));
         memcpy(ev->policy, into->policy_hash, sizeof(ev->policy));
         memcpy(ev->plan, plan->hash, sizeof(ev->plan));
         r = evidence_json(plan, sb, ev, &doc, err);
@@ -38,12 +39,12 @@ int statement_fill(const struct plan *plan, const struct sandbox *sb, struct evi
 }
 
 /* The text of a plan takes longest of all, and most plans are alike: the last ones are remembered. */
-static struct known {
+static struct known_plan {
         char policy[HASH_TEXT], ceiling[HASH_TEXT], bind[WP_ADDRESS], hostname[PLAN_HOSTNAME], plan[HASH_TEXT];
         char *text;
 } known[PLANS];
 
-static int plan_render(struct plan *plan, struct known *into, struct err *err) {
+static int plan_render(struct plan *plan, struct known_plan *into, struct err *err) {
         CLEANUP(json_freep) struct json *doc = NULL;
         AUTO_FREE char *text = NULL;
         int r = plan_json(plan, &doc, err);
@@ -59,12 +60,12 @@ static int plan_render(struct plan *plan, struct known *into, struct err *err) {
         return 0;
 }
 
-static int plan_known(struct plan *plan, struct err *err) {
+static int plan_known(struct plan *plan, const char *known_hash, struct err *err) {
         static size_t next;
         const char *bind = plan->net && plan->way_out.bind ? plan->way_out.bind : "";
         char policy[HASH_TEXT], ceiling[HASH_TEXT] = "";
-        struct known *k = &known[next];
-        int r = policy_hash(plan->policy, policy, err);
+        struct known_plan *k = &known[next];
+        int r = known_hash ? str_copy(policy, sizeof(policy), known_hash) : policy_hash(plan->policy, policy, err);
 
         if (r == 0 && plan->net && plan->way_out.ceiling)
                 r = policy_hash(plan->way_out.ceiling, ceiling, err);
@@ -90,21 +91,25 @@ static int plan_known(struct plan *plan, struct err *err) {
 int statement_make(const struct plan *plan, const struct record *rec, struct err *err) {
         CLEANUP(buf_done) struct buf all = BUF_INIT(IPC_BLOB_MAX);
 
-        for (size_t i = 0; i < PLANS; i++)
-                if (known[i].policy[0] && str_eq(known[i].plan, plan->hash))
-                        buf_addf(&all, "{\"evidence\":%s,\"plan\":%s,\"policy\":%s}", rec->evidence, known[i].text,
-                                 rec->policy);
+        for (size_t i = 0; all.len == 0 && i < PLANS; i++)
+                if (known[i].policy[0] && str_eq(known[i].plan, plan->hash)) {
+                        const char *const parts[] = { "{\"evidence\":", rec->evidence, ",\"plan\":", known[i].text,
+                                                      ",\"policy\":",   rec->policy,   "}" };
+
+                        for (size_t k = 0; k < ARRAY_SIZE(parts); k++)
+                                buf_add(&all, parts[k], strlen(parts[k]));
+                }
         if (all.bad || all.len == 0)
                 return err_set(err, -EOVERFLOW, ERR_INTERNAL, "sandbox %s: its statement is too long", rec->id);
         return ipc_blob_make(buf_str(&all), all.len, err);
 }
 
-int statement_plan(const struct policy *policy, const char *hostname, const struct plan_way_out *way, struct plan *ret,
-                   struct err *err) {
+int statement_plan(const struct policy *policy, const char *hash, const char *hostname, const struct plan_way_out *way,
+                   struct plan *ret, struct err *err) {
         const struct plan_request req = { .hostname = hostname[0] ? hostname : NULL,
                                           .many_users = true,
                                           .way_out = *way };
         int r = plan_compile(policy, &req, &warden.facts, ret, err);
 
-        return r < 0 ? r : plan_known(ret, err);
+        return r < 0 ? r : plan_known(ret, hash, err);
 }
