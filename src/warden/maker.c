@@ -396,11 +396,12 @@ static struct order *next_orders(void) {
 
 void maker_next(void) {
         while (warden.n_makers < WARDEN_MAKERS && !TAILQ_EMPTY(&warden.orders)) {
+                const struct shape *s = TAILQ_FIRST(&warden.orders)->box->shape;
                 struct order *o, *then;
                 struct err e = { 0 };
 
                 /* Those of pools come last: behind one of them is none that somebody waits for. */
-                if (TAILQ_FIRST(&warden.orders)->box->shape && warden.n_pool_makers == WARDEN_POOL_MAKERS)
+                if (s && warden.n_pool_makers >= (s->waiting > 0 ? WARDEN_POOL_MAKERS : 1))
                         return;
                 o = next_orders();
                 if (start(o, &e) == 0)

@@ -148,8 +148,25 @@ static int order_one(struct shape *s, struct err *err) {
         return r;
 }
 
+/*
+ * Whether to make more of them now; else *ret_ns: when to look again, 0: not by itself. Whoever claims one has
+ * something to run, and soon asks again if he is one of many: so a pool is filled up when half of it is gone, or
+ * nothing was claimed for a moment, and then to the brim.
+ */
+static bool wants_more(struct shape *s, uint64_t now, uint64_t *ret_ns) {
+        *ret_ns = 0;
+        if (s->ready + s->making >= s->wanted + s->waiting) {
+                s->filling = false;
+                return false;
+        }
+        if (s->waiting > 0 || s->ready + s->making <= s->wanted / 2 || now >= s->quiet_ns)
+                s->filling = true;
+        *ret_ns = now < s->not_before_ns ? s->not_before_ns : s->quiet_ns;
+        return s->filling && now >= s->not_before_ns;
+}
+
 int pool_fill(void) {
-        uint64_t now = clock_mono_ns();
+        uint64_t now = clock_mono_ns(), then;
         struct shape *s;
         int wait_ms = -1;
 
@@ -157,12 +174,11 @@ int pool_fill(void) {
                 struct err e;
 
                 /* A few at a time: the queue belongs to those who wait. */
-                while (s->ready + s->making < s->wanted + s->waiting && s->making < WARDEN_POOL_MAKERS * WARDEN_BATCH &&
-                       now >= s->not_before_ns)
+                while (wants_more(s, now, &then) && s->making < WARDEN_POOL_MAKERS * WARDEN_BATCH)
                         if (order_one(s, &e) < 0)
                                 s->not_before_ns = now + WARDEN_BACKOFF_MS * 1000000ull;
-                if (s->ready + s->making < s->wanted + s->waiting && now < s->not_before_ns) {
-                        int ms = (int) ((s->not_before_ns - now) / 1000000) + 1;
+                if (then > now) {
+                        int ms = (int) ((then - now) / 1000000) + 1;
 
                         wait_ms = wait_ms < 0 || ms < wait_ms ? ms : wait_ms;
                 }
@@ -405,9 +421,7 @@ int pool_claim(const struct wp_create *c, struct order *o, uid_t uid, struct box
         if (!s || s->ready == 0)
                 return err_set(err, -EAGAIN, ERR_BUSY, "no ready sandbox of this kind");
         r = claim_from(s, c, o, uid, ret, err);
-        /* Whoever claimed it has something to run now: the next is made a little later, if there are others. */
-        if (r == 0 && s->ready > 0 && clock_mono_ns() > s->not_before_ns)
-                s->not_before_ns = clock_mono_ns() + WARDEN_LATER_MS * 1000000ull;
+        s->quiet_ns = clock_mono_ns() + WARDEN_LATER_MS * 1000000ull;
         return r;
 }
 

@@ -37,7 +37,7 @@ enum {
         WARDEN_JOBS = 16,         /* other child processes */
         WARDEN_SHAPES = 32,       /* kinds of ready sandboxes */
         WARDEN_RETRY_MS = 5,      /* between attempts to remove a group that is busy */
-        WARDEN_LATER_MS = 15,     /* between a claim and making another */
+        WARDEN_LATER_MS = 50,     /* without a claim, until a pool is filled up */
         WARDEN_BACKOFF_MS = 1000, /* before a pool tries again what failed */
         WARDEN_FD_REPORT = 7,     /* in a child: where it reports, */
         WARDEN_FD_IMAGE = 8,      /* the agent's image, */
@@ -154,9 +154,10 @@ struct shape {
         char hash[HASH_TEXT];
         struct known *policy, *ceiling; /* ceiling NULL: without a network */
         uint32_t wanted, making, ready, waiting;
-        uint64_t not_before_ns;
-        bool failed;                 /* the last one could not be made */
-        TAILQ_HEAD(, order) waiters; /* for the next ones that are made; their boxes have only a name */
+        bool filling;
+        uint64_t quiet_ns, not_before_ns; /* when nothing was claimed for a while; after a failure */
+        bool failed;                      /* the last one could not be made */
+        TAILQ_HEAD(, order) waiters;      /* for the next ones that are made; their boxes have only a name */
 };
 
 struct warden {

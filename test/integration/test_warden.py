@@ -235,13 +235,13 @@ def test_bad_requests(c, w):
     refused(INVALID, lambda: c.create(ident=b.id), b.id)
 
     def not_sealed():
-        c.send(warden.CREATE, warden.put(warden.new_id()) + warden.put("t") + warden.put("") + b"\0",
+        c.send(warden.CREATE, warden.put(warden.new_id()) + warden.put("t") + warden.put("") + b"\0\0",
                [os.memfd_create("x"), warden.blob(b"")])
         c.receive()
     with pytest.raises(warden.WardenError):
         not_sealed()
     with pytest.raises(warden.WardenError):
-        c.send(warden.CREATE, warden.put(warden.new_id()) + warden.put("t") + warden.put("") + b"\0",
+        c.send(warden.CREATE, warden.put(warden.new_id()) + warden.put("t") + warden.put("") + b"\0\0",
                [warden.blob(b'{"version":1}'), warden.blob(b"NO-EQUALS\0")])
         c.receive()
     assert c.status().running == 1
