@@ -52,6 +52,7 @@ int cmd_run(int argc, char **argv) {
 
         if (r != -1)
                 return r;
+        o.last = !json;
         o.agent = gabion_agent_image;
         o.agent_bytes = gabion_agent_image_size;
         if ((json && result_open(json, &fd, &err) < 0) || run_command(&o, &res, &err) < 0)

@@ -51,6 +51,7 @@ struct run_options {
         bool show_evidence; /* a card on standard error */
         bool want_details;  /* fill run_result.evidence and the usage that takes time to read */
         bool quiet;         /* no denial lines on standard error */
+        bool last;          /* the process ends after this run: what needs no answer may be removed after it */
         const void *agent;  /* the agent's image */
         size_t agent_bytes;
         enum sandbox_weaken weaken;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
 
@@ -71,6 +72,31 @@ void sandbox_leave(struct sandbox *sb) {
                 cgroup_close(&sb->cgroup);
         sb->cgroup_host = cgroup_host_free(sb->cgroup_host);
         slot_drop(sb, false);
+}
+
+/*
+ * Who loses its parent falls to the next subreaper, which asked for it, or to pid 1. Pid 1 of the machine reaps, that
+ * is its office; pid 1 of a container may be any program. The number is that of the kernel's first pid namespace for
+ * ever.
+ */
+static bool orphans_are_reaped(const struct sandbox *sb) {
+        static const ino_t first_pid_ns = 0xEFFFFFFC;
+        struct stat st;
+
+        return fstatat(sb->proc_fd, "self/ns/pid", &st, 0) == 0 && st.st_ino == first_pid_ns;
+}
+
+/* It may have been killed; then the work is ours. */
+static bool janitor_lives(const struct sandbox *sb) {
+        siginfo_t si = { 0 };
+
+        return sb->janitor_pid > 0 && waitid(P_PID, (id_t) sb->janitor_pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+               si.si_pid == 0;
+}
+
+bool sandbox_end_soon(const struct sandbox *sb) {
+        return sb->agent_pid > 0 && janitor_lives(sb) && orphans_are_reaped(sb) &&
+               sys_pidfd_send_signal(sb->agent_pidfd, SIGKILL) == 0;
 }
 
 int sandbox_end(struct sandbox *sb, struct err *err) {

@@ -113,6 +113,10 @@ int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full);
 /* Kills, reaps and removes everything. Safe to call twice. The first failure is reported, the rest still done. */
 int sandbox_end(struct sandbox *sb, struct err *err);
 
+/* For a process that ends next, instead of sandbox_end(): kills, and leaves the rest to the janitor, as if we had been
+ * killed. False, and nothing done, where nobody is known to reap the two that then have no parent. */
+bool sandbox_end_soon(const struct sandbox *sb);
+
 /* Is our death the end of a sandbox that was made to be kept? At first it is; it must not be any more before somebody
  * is told of the sandbox. */
 void sandbox_survive(bool survives);

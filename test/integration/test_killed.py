@@ -118,6 +118,28 @@ def test_a_killed_janitor_harms_nobody():
         assert p.wait(5) == 4
 
 
+WAITED = r"""
+"$0" run -- true || exit 1
+for f in /proc/[0-9]*/stat; do
+        { read -r pid name state parent rest < "$f"; } 2> /dev/null && [ "$parent" = 1 ] && echo "$name $state"
+done
+exit 0
+"""
+
+
+def test_a_pid_1_that_may_reap_nobody_gets_no_orphans():
+    """In a container everything is gone when gabion ends: pid 1, here a shell, may be a program that never waits."""
+    done = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", WAITED, GABION], capture_output=True,
+                          text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_many_ends_in_a_row_leave_nothing():
+    """Where pid 1 reaps, a run without mounts does not wait for its janitor: the fixture looks a moment later."""
+    for code in range(20):
+        assert harness.run("--", "sh", "-c", f"sleep 30 & exit {code}").code == code
+
+
 def test_a_stopped_supervisor_does_not_leave_the_sandbox_beyond_reach():
     """SIGSTOP to gabion, then SIGKILL: PDEATHSIG and the janitor do not need it to run."""
     mounts = harness.mounts()
