@@ -38,10 +38,11 @@ enum {
 
 enum step {
         STEP_ORPHAN,
+        STEP_PRIVATE,
         STEP_NETNS,
         STEP_WAIT,
         STEP_CGROUP,
-        STEP_UNSHARE,
+        STEP_CGROUP_NS,
         STEP_TIME,
         STEP_PROPAGATION,
         STEP_IDENTITY,
@@ -61,11 +62,12 @@ enum step {
 const char *child_step(uint32_t failed) {
         static const char *const names[] = {
                 [STEP_ORPHAN] = "supervisor died",
+                [STEP_PRIVATE] = "mount, ipc and uts namespaces",
                 [STEP_NETNS] = "network namespace",
                 [STEP_WAIT] = "waiting for the supervisor",
                 [STEP_CGROUP] = "joining the control groups",
-                [STEP_UNSHARE] = "cgroup and time namespaces",
-                [STEP_TIME] = "time offsets",
+                [STEP_CGROUP_NS] = "cgroup namespace",
+                [STEP_TIME] = "time namespace",
                 [STEP_PROPAGATION] = "private mount propagation",
                 [STEP_IDENTITY] = "groups, session and host name",
                 [STEP_PROC] = "mounting proc",
@@ -252,22 +254,36 @@ static const char *mask_source(const char *path, size_t n) {
 }
 
 static int mask(struct child *c, int proc_fd) {
-        for (size_t i = 0; i < c->plan->n_masks; i++) {
-                const char *path = c->plan->masks[i];
+        const char *spare_of = NULL;
+        int spare = -1, r = 0;
+
+        for (size_t i = 0; r == 0 && i < c->plan->n_masks; i++) {
+                const char *path = c->plan->masks[i], *source;
                 size_t n = 0;
-                int fd, r;
+                int fd;
 
                 while (path[n])
                         n++;
-                fd = sys_open_tree(AT_CWD, mask_source(path, n), SYS_OPEN_TREE_CLONE);
+                source = mask_source(path, n);
+                fd = source == spare_of ? spare : sys_open_tree(AT_CWD, source, SYS_OPEN_TREE_CLONE);
                 if (fd < 0)
                         return fd;
                 r = WEAK(c, WEAKEN_MASK) && i == 6 ? 0 : sys_move_mount(fd, proc_fd, path);
+                if (r == -ENOENT || r == -ENOTDIR) { /* not every kernel has every file */
+                        if (fd != spare)
+                                (void) sys_close(spare);
+                        spare = fd; /* to close what is mounted nowhere takes long: it is used for the next */
+                        spare_of = source;
+                        r = 0;
+                        continue;
+                }
+                if (fd == spare)
+                        spare_of = NULL;
                 (void) sys_close(fd);
-                if (r < 0 && r != -ENOENT && r != -ENOTDIR) /* not every kernel has every file */
-                        return r;
         }
-        return 0;
+        if (spare_of)
+                (void) sys_close(spare);
+        return r;
 }
 
 static int read_only(struct child *c) {
@@ -284,6 +300,17 @@ static int pivot(void) {
         if (r == 0)
                 r = sys_umount2(".", MNT_DETACH_FLAG);
         return r == 0 ? sys_chdir("/") : r;
+}
+
+/* Here and not at birth: the supervisor, who has more to do, would wait for it. */
+static int private_namespaces(struct child *c) {
+        unsigned more = SYS_CLONE_NEWNS | SYS_CLONE_NEWIPC | SYS_CLONE_NEWUTS;
+
+        if (WEAK(c, WEAKEN_IPC))
+                more &= ~(unsigned) SYS_CLONE_NEWIPC;
+        if (WEAK(c, WEAKEN_UTS))
+                more &= ~(unsigned) SYS_CLONE_NEWUTS;
+        return sys_unshare(more);
 }
 
 static int network(struct child *c) {
@@ -307,6 +334,9 @@ static int set_up_kernel(struct child *c) {
 
         if (r < 0)
                 return fail(c, STEP_ORPHAN, r);
+        r = private_namespaces(c);
+        if (r < 0)
+                return fail(c, STEP_PRIVATE, r);
         r = network(c);
         if (r < 0)
                 return fail(c, STEP_NETNS, r);
@@ -324,22 +354,26 @@ static int set_up_kernel(struct child *c) {
         return 0;
 }
 
-/* Joins the groups, then makes the namespaces that depend on that or must come late. */
+/* Through the host's /proc, which can be written. The clocks change with the exec. */
+static int clocks(struct child *c) {
+        int r = WEAK(c, WEAKEN_TIME) ? 0 : sys_unshare(SYS_CLONE_NEWTIME);
+
+        return r < 0 || WEAK(c, WEAKEN_TIME)
+                       ? r
+                       : child_write("/proc/self/timens_offsets", c->time_offsets, c->n_time_offsets);
+}
+
+/* Joins the groups, then makes the namespace that is rooted where we are then. */
 static int set_up_groups(struct child *c) {
-        unsigned more = SYS_CLONE_NEWCGROUP | SYS_CLONE_NEWTIME;
-        int r = join_groups(c);
+        int r = wait_stage(c, STAGE_GROUPS);
 
         if (r < 0)
-                return fail(c, STEP_CGROUP, r);
-        if (WEAK(c, WEAKEN_CGROUP_NS))
-                more &= ~(unsigned) SYS_CLONE_NEWCGROUP;
-        if (WEAK(c, WEAKEN_TIME))
-                more &= ~(unsigned) SYS_CLONE_NEWTIME;
-        r = sys_unshare(more); /* after the join: the cgroup namespace is rooted where we are now */
+                return fail(c, STEP_WAIT, r);
+        r = join_groups(c);
         if (r < 0)
-                return fail(c, STEP_UNSHARE, r);
-        r = WEAK(c, WEAKEN_TIME) ? 0 : child_write("/proc/self/timens_offsets", c->time_offsets, c->n_time_offsets);
-        return r < 0 ? fail(c, STEP_TIME, r) : 0;
+                return fail(c, STEP_CGROUP, r);
+        r = WEAK(c, WEAKEN_CGROUP_NS) ? 0 : sys_unshare(SYS_CLONE_NEWCGROUP);
+        return r < 0 ? fail(c, STEP_CGROUP_NS, r) : 0;
 }
 
 /* Puts the root together from the supervisor's detached pieces, and moves into it. */
@@ -365,15 +399,12 @@ static int set_up_root(struct child *c) {
         r = writable_places(c);
         if (r < 0)
                 return fail(c, STEP_WRITABLE, r);
+        r = clocks(c);
+        if (r < 0)
+                return fail(c, STEP_TIME, r);
         r = wait_stage(c, STAGE_PIECES);
         if (r < 0)
                 return fail(c, STEP_WAIT, r);
-        r = set_up_groups(c);
-        if (r != 0)
-                return r;
-        r = c->plan->landlock_abi > 0 ? rule(c->plan->landlock_proc, "proc") : 0;
-        if (r < 0)
-                return fail(c, STEP_LANDLOCK, r);
         r = pieces(c);
         if (r < 0)
                 return fail(c, STEP_MOUNT, r);
@@ -382,6 +413,23 @@ static int set_up_root(struct child *c) {
                 return fail(c, STEP_READ_ONLY, r);
         r = pivot();
         return r < 0 ? fail(c, STEP_PIVOT, r) : 0;
+}
+
+/* The last that needs the supervisor's root: the agent's descriptors are complete, and the ids are changed. */
+static int set_up_agent(struct child *c) {
+        int r = wait_stage(c, STAGE_AGENT);
+
+        if (r < 0)
+                return fail(c, STEP_WAIT, r);
+        r = c->plan->landlock_abi > 0 ? rule(c->plan->landlock_proc, "proc") : 0;
+        if (r < 0)
+                return fail(c, STEP_LANDLOCK, r);
+        r = sys_setns(c->userns_fd, SYS_CLONE_NEWUSER);
+        if (r == 0)
+                r = sys_setresgid(0);
+        if (r == 0)
+                r = sys_setresuid(0);
+        return r < 0 ? fail(c, STEP_USERNS, r) : 0;
 }
 
 int child_main(void *arg) {
@@ -394,15 +442,12 @@ int child_main(void *arg) {
         if (r != 0)
                 return r;
         r = set_up_root(c);
+        if (r == 0)
+                r = set_up_groups(c);
+        if (r == 0)
+                r = set_up_agent(c);
         if (r != 0)
                 return r;
-        r = sys_setns(c->userns_fd, SYS_CLONE_NEWUSER);
-        if (r == 0)
-                r = sys_setresgid(0);
-        if (r == 0)
-                r = sys_setresuid(0);
-        if (r < 0)
-                return fail(c, STEP_USERNS, r);
         /* From here on the table is our own, and holds exactly what the agent may have. */
         r = sys_close_range(CHILD_FD_AGENT + 1, ~0u, CLOSE_UNSHARE);
         if (r == 0)

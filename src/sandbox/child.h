@@ -12,7 +12,7 @@
 struct netns_job;
 
 /* What the supervisor has finished; the child waits for each before it uses what belongs to it. */
-enum child_stage { STAGE_NONE, STAGE_ROOT, STAGE_PIECES, STAGE_GIVE_UP };
+enum child_stage { STAGE_NONE, STAGE_ROOT, STAGE_PIECES, STAGE_GROUPS, STAGE_AGENT, STAGE_GIVE_UP };
 
 enum {
         CHILD_FD_AGENT = 6, /* the sealed agent image, close-on-exec; all other descriptors are above */

@@ -165,8 +165,7 @@ static int groups_limit(struct sandbox *sb, const struct plan *plan, struct chil
 static int child_clone(struct sandbox *sb, struct child *c, struct err *err) {
         static char stack[CHILD_STACK] __attribute__((aligned(16)));
         struct sys_clone_args args = {
-                .flags = SYS_CLONE_VM | SYS_CLONE_FILES | SYS_CLONE_PIDFD | SYS_CLONE_NEWPID | SYS_CLONE_NEWNS |
-                         SYS_CLONE_NEWIPC | SYS_CLONE_NEWUTS,
+                .flags = SYS_CLONE_VM | SYS_CLONE_FILES | SYS_CLONE_PIDFD | SYS_CLONE_NEWPID,
                 .pidfd = (uint64_t) (uintptr_t) &sb->agent_pidfd,
                 .exit_signal = SIGCHLD,
                 .stack = (uint64_t) (uintptr_t) stack,
@@ -181,10 +180,6 @@ static int child_clone(struct sandbox *sb, struct child *c, struct err *err) {
         }
         if (WEAK(c, WEAKEN_PID))
                 args.flags &= ~(uint64_t) SYS_CLONE_NEWPID;
-        if (WEAK(c, WEAKEN_IPC))
-                args.flags &= ~(uint64_t) SYS_CLONE_NEWIPC;
-        if (WEAK(c, WEAKEN_UTS))
-                args.flags &= ~(uint64_t) SYS_CLONE_NEWUTS;
         pid = sys_clone_run(&args, child_main, c);
         if (pid < 0)
                 return err_set(err, (int) pid, ERR_INTERNAL, "namespaces: clone3: %s", strerror((int) -pid));
@@ -206,31 +201,44 @@ static void child_fill(const struct plan *plan, struct sandbox *sb, struct child
                 c->piece_fds[i] = -1;
 }
 
-/* The second half of what the child waits for; the first is the root. */
-static int prepare(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct child *c,
-                   struct err *err) {
+/* What the child puts into the root, and the user namespace that owns what is in there. */
+static int pieces_publish(const struct plan *plan, struct sandbox *sb, struct child *c, struct err *err) {
         AUTO_FD int idmap = -1;
-        int r = groups_limit(sb, plan, c, err);
+        int r = idmap_sandbox(sb, c, err);
 
         if (r < 0)
                 return r;
-        c->userns_fd = r = idmap_sandbox(sb, c, err);
-        if (r < 0)
-                return r;
+        c->userns_fd = r;
         if (plan->policy->n_mounts > 0 && !enter_is_rootless()) {
                 idmap = r = idmap_mounts(sb, plan, c, err);
                 if (r < 0)
                         return r;
         }
         r = root_pieces(plan, c, idmap, err);
-        if (r == 0 && plan->landlock_abi > 0)
-                r = root_landlock(plan, c, err);
+        if (r == 0)
+                publish(c, STAGE_PIECES);
+        return r;
+}
+
+static int groups_publish(const struct plan *plan, struct sandbox *sb, struct child *c, struct err *err) {
+        int r = groups_limit(sb, plan, c, err);
+
+        if (r == 0)
+                publish(c, STAGE_GROUPS);
+        return r;
+}
+
+/* What the agent gets: rules, sockets, its image. */
+static int agent_publish(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb,
+                         struct child *c, struct err *err) {
+        int r = plan->landlock_abi > 0 ? root_landlock(plan, c, err) : 0;
+
         if (r == 0)
                 r = sockets_make(req, sb, err);
         if (r == 0)
                 r = agent_make(req, err);
         if (r == 0)
-                publish(c, STAGE_PIECES);
+                publish(c, STAGE_AGENT);
         return r;
 }
 
@@ -334,10 +342,14 @@ static int build(const struct plan *plan, const struct sandbox_request *req, str
                 r = child_clone(sb, c, err);
         if (r == 0)
                 r = root_publish(plan, sb, c, err);
+        if (r == 0)
+                r = pieces_publish(plan, sb, c, err);
         if (r == 0 && groups && !late)
                 r = groups_find(sb, req->counted, err);
         if (r == 0)
-                r = prepare(plan, req, sb, c, err);
+                r = groups_publish(plan, sb, c, err);
+        if (r == 0)
+                r = agent_publish(plan, req, sb, c, err);
         if (r == 0)
                 r = oom_score(sb, c, err); /* inherited by the command, which the frames bring to life */
         if (r == 0)
