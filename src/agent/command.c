@@ -329,6 +329,7 @@ static bool pump_end(struct agent *a, struct command *c) {
         w = conn_answer(c->conn);
         ap_put_exit(&w, c->number, &c->exit);
         conn_commit(c->conn, &w);
+        (void) conn_flush(c->conn); /* the host goes on while we tidy up */
         if (a->sole)
                 command_release(a, c);
         else

@@ -15,13 +15,18 @@
 
 enum { FILTER_MAX = 4096, OP_SEIZE = 0x4206, OP_INTERRUPT = 0x4207, OP_GET_FILTER = 0x420c, OP_DETACH = 17 };
 
+/* Asks the command to stop, which takes a moment: other things are read meanwhile. */
+long filter_ask(const struct sandbox *sb) {
+        long r = sys_ptrace(OP_SEIZE, sb->command_pid, 0, 0);
+
+        return r < 0 ? r : sys_ptrace(OP_INTERRUPT, sb->command_pid, 0, 0);
+}
+
+/* Whoever asked must come here, or the command could not even be killed. */
 static long program_get(pid_t pid, struct sys_bpf_insn *insns) {
-        long r = sys_ptrace(OP_SEIZE, pid, 0, 0);
+        long r = 0;
         int status;
 
-        if (r < 0)
-                return r;
-        r = sys_ptrace(OP_INTERRUPT, pid, 0, 0);
         while (r == 0 && waitpid(pid, &status, __WALL) < 0)
                 if (errno != EINTR)
                         r = -errno;
@@ -35,10 +40,10 @@ static long program_get(pid_t pid, struct sys_bpf_insn *insns) {
         return r;
 }
 
-int read_filter(const struct reader *rd, struct err *err) {
+int filter_read(const struct reader *rd, long asked, struct err *err) {
         static struct sys_bpf_insn insns[FILTER_MAX];
         struct seccomp_program want;
-        long n = program_get(rd->sb->command_pid, insns);
+        long n = asked < 0 ? asked : program_get(rd->sb->command_pid, insns);
 
         seccomp_program(rd->plan->profile, &want);
         if (n == -EACCES || n == -EPERM || n == -EIO || n == -EINVAL) {

@@ -346,9 +346,19 @@ int read_place(const struct reader *rd, struct err *err) {
 }
 
 static const read_fn of_command[] = {
-        read_status,  read_filter, read_securebits, read_landlock,    read_same_namespaces,
-        read_rlimits, read_agent,  read_oom_score,  read_descriptors,
+        read_status, read_securebits, read_landlock, read_same_namespaces, read_rlimits, read_agent, read_oom_score,
 };
+
+static int read_command(const struct reader *rd, struct err *err) {
+        long asked = filter_ask(rd->sb);
+        struct err other = { 0 };
+        int r = read_all(rd, of_command, ARRAY_SIZE(of_command), err);
+        int q = filter_read(rd, asked, r < 0 ? &other : err);
+
+        if (r == 0)
+                r = q;
+        return r < 0 ? r : read_descriptors(rd, err);
+}
 
 int evidence_read_again(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
         AUTO_FD int pid_fd = read_open(sb, sb->command_pid), agent_fd = read_open(sb, sb->agent_pid);
@@ -357,7 +367,7 @@ int evidence_read_again(const struct plan *plan, const struct sandbox *sb, struc
 
         if (r == 0)
                 r = read_place(&rd, err);
-        return r < 0 ? r : read_all(&rd, of_command, ARRAY_SIZE(of_command), err);
+        return r < 0 ? r : read_command(&rd, err);
 }
 
 int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
@@ -369,5 +379,5 @@ int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evid
                 return read_mismatch(err, "process", "the command is gone");
         if (plan->rootless)
                 r = read_all(&rd, of_place, ARRAY_SIZE(of_place), err);
-        return r < 0 ? r : read_all(&rd, of_command, ARRAY_SIZE(of_command), err);
+        return r < 0 ? r : read_command(&rd, err);
 }

@@ -22,7 +22,9 @@ int read_open(const struct sandbox *sb, pid_t pid);
 /* Everything that can be read again at any time: disk, namespaces, maps, mounts, groups, network, clocks. */
 int read_place(const struct reader *rd, struct err *err);
 int read_mounts(const struct reader *rd, struct err *err);
-int read_filter(const struct reader *rd, struct err *err);
+/* filter.c: in two parts, because the command must stop for it. The second is owed, whatever happens in between. */
+long filter_ask(const struct sandbox *sb);
+int filter_read(const struct reader *rd, long asked, struct err *err);
 int read_network(const struct reader *rd, struct err *err);
 /* network.c */
 int read_way_out(const struct reader *rd, struct err *err);

@@ -68,7 +68,7 @@ def no_slot_left(place):
     uid = ids(NAME)[0]
     for folder in (f"/run/user/{uid}/gabion", f"/tmp/gabion-{uid}"):
         if os.path.isdir(folder):
-            assert os.listdir(folder) == []
+            assert harness.until(lambda: not os.listdir(folder), harness.PATIENCE_S), os.listdir(folder)
             os.rmdir(folder)
 
 
