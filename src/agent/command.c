@@ -416,6 +416,7 @@ void command_reap(struct agent *a) {
                         a->reap = false;
                         return;
                 }
+                launcher_listen(a);
                 EACH_COMMAND (a, c)
                         if (c->started && !c->exited && c->pid == pid)
                                 on_end(a, c, status, &ru);

@@ -7,8 +7,9 @@
  * up, so nothing has to be applied or read again, and all commands of a user are in one domain, where they can signal
  * each other. CLONE_PARENT makes the agent their parent: it reaps them, and they do not notice when a launcher ends.
  *
- * A child tells its pid over the channel before exec, so before it can end: whoever drains the channel before reaping
- * knows every child. The connections about files are served by children of the same kind (src/files).
+ * A child tells its pid over the channel before exec, so before it can end, and why its exec failed: whoever has reaped
+ * one and then drains the channel knows it. Draining before is not enough, as one may start and end in between. The
+ * connections about files are served by children of the same kind (src/files).
  *
  * A command may kill its launcher: it is the same user. Starts then fail with ENOTCONN until the warden makes another.
  */
@@ -167,6 +168,14 @@ bool launcher_serve(struct agent *a, struct launcher *u) {
         else if (ap_frame(frame, (size_t) n, &head) == 1)
                 on_message(a, u, frame, &head);
         return true;
+}
+
+void launcher_listen(struct agent *a) {
+        for (size_t i = 0; i < AGENT_LAUNCHERS; i++) {
+                a->launchers[i].readable = true;
+                while (launcher_serve(a, &a->launchers[i]))
+                        ;
+        }
 }
 
 void launcher_files(struct agent *a, struct conn *l, uint32_t id, uint32_t uid) {

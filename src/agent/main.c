@@ -152,7 +152,7 @@ static bool turn(struct agent *a) {
                 moved |= start_list(a, l);
         }
         for (size_t i = 0; i < AGENT_LAUNCHERS; i++)
-                while (launcher_serve(a, &a->launchers[i])) /* before reaping: see launcher.c */
+                while (launcher_serve(a, &a->launchers[i]))
                         moved = true;
         if (a->reap) {
                 command_reap(a);
@@ -201,8 +201,6 @@ static void mark(struct agent *a, uint32_t key, uint32_t events) {
                 break;
         case KEY_CHILD:
                 a->reap = true;
-                for (size_t i = 0; i < AGENT_LAUNCHERS; i++)
-                        a->launchers[i].readable = true; /* what a child said is there before its end */
                 while (read(a->signal_fd, &info, sizeof(info)) > 0)
                         ;
                 break;

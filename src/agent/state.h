@@ -253,6 +253,8 @@ struct launcher *launcher_find(struct agent *a, uint32_t uid);
 int launcher_send(const struct launcher *u, const void *frame, size_t n, const int *fds, size_t n_fds);
 /* Serves what a launcher or its children say. */
 bool launcher_serve(struct agent *a, struct launcher *u);
+/* All that a child said before its end, once it was reaped. */
+void launcher_listen(struct agent *a);
 /* Gives the connection to a worker of that user. */
 void launcher_files(struct agent *a, struct conn *l, uint32_t id, uint32_t uid);
 void launcher_ended(struct agent *a, pid_t pid);

@@ -134,6 +134,33 @@ static void what_cannot_start_is_told(void **state) {
         conn_close(c);
 }
 
+/* A command may start and end between any two steps of the agent. */
+static void ends_of_many_short_commands_are_all_told(void **state) {
+        enum { ROUNDS = 60, AT_ONCE = 24 };
+        struct conn *c = conn_open(*state);
+        struct ap_start runs = start_of(ARGS("true")), fails = start_of(ARGS("no-such-program"));
+        static uint8_t b[AT_ONCE * 512];
+
+        runs.flags = fails.flags = AP_NO_STDIN;
+        for (int i = 0; i < ROUNDS; i++) {
+                struct wr w = wr_to(b, sizeof(b));
+                int ended = 0, failed = 0;
+
+                for (uint32_t k = 0; k < AT_ONCE; k++)
+                        ap_put_start(&w, k, k % 2 ? &runs : &fails);
+                assert_false(w.bad);
+                conn_send(c, b, w.len);
+                while (ended < AT_ONCE) {
+                        if (!conn_next(c, 10000))
+                                fail_msg("round %d: %d of %d ended", i, ended, AT_ONCE);
+                        ended += c->head.type == AP_EXITED;
+                        failed += c->head.type == AP_EXEC_FAILED;
+                }
+                assert_int_equal(failed, AT_ONCE / 2);
+        }
+        conn_close(c);
+}
+
 int main(int argc, char **argv) {
         static const struct CMUnitTest tests[] = {
                 SHIM_TEST(agent_is_the_parent_and_the_pid_is_real),
@@ -142,6 +169,7 @@ int main(int argc, char **argv) {
                 SHIM_TEST(launcher_may_die_and_come_again),
                 cmocka_unit_test(commands_of_one_launcher_share_a_landlock_domain),
                 SHIM_TEST(what_cannot_start_is_told),
+                SHIM_TEST(ends_of_many_short_commands_are_all_told),
         };
 
         if (argc != 2)
