@@ -204,6 +204,21 @@ static uint64_t first_time(int fd) {
         return str_to_u64(number, UINT64_MAX, &v) == 0 ? v : clock_real_ms();
 }
 
+/* A crash between making the next segment and its first head leaves a file that no head covers. */
+static int next_look(struct chain *c) {
+        char name[CHAIN_FILE];
+        struct stat st;
+
+        c->begun = false;
+        if (c->head.offset == 0)
+                return 0;
+        chain_file(name, c->head.tree.size + 1);
+        if (fstatat(c->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        c->begun = st.st_size > 0;
+        return c->begun || unlinkat(c->dir_fd, name, 0) == 0 ? 0 : -errno;
+}
+
 /* Opens the segment in which the head ends, and cuts what it does not cover. */
 static int segment_adopt(struct chain *c, const struct ledger_settings *s, struct err *err) {
         char name[CHAIN_FILE];
@@ -220,7 +235,8 @@ static int segment_adopt(struct chain *c, const struct ledger_settings *s, struc
         if ((uint64_t) st.st_size < c->head.offset)
                 return damaged(err, c, "its newest file is shorter than the head says");
         c->segment_ms = c->head.offset > 0 ? first_time(c->segment_fd) : clock_real_ms();
-        r = (uint64_t) st.st_size > c->head.offset ? cut(c, c->segment_fd, c->head.offset, (uint64_t) st.st_size) : 0;
+        r = (uint64_t) st.st_size > c->head.offset ? cut(c, c->segment_fd, c->head.offset, (uint64_t) st.st_size)
+                                                   : next_look(c);
         return r < 0 ? failed(err, c, r, "cutting what was unfinished") : 0;
 }
 
@@ -335,7 +351,7 @@ static int segment_rotate(struct chain *c, const struct ledger_settings *s, stru
         int fd, r = 0;
 
         if (c->batch.len > 0 || c->head.offset == 0 ||
-            (c->head.offset < bytes && clock_real_ms() - c->segment_ms < age))
+            (!c->begun && c->head.offset < bytes && clock_real_ms() - c->segment_ms < age))
                 return 0;
         chain_file(name, c->head.tree.size + 1);
         fd = file_open(s, c->dir_fd, name, O_CREAT);
@@ -343,7 +359,7 @@ static int segment_rotate(struct chain *c, const struct ledger_settings *s, stru
                 return failed(err, c, fd < 0 ? fd : -errno, name);
         own_closep(&c->segment_fd);
         c->segment_fd = fd;
-        if (st.st_size > 0) /* a crash between making it and its first head */
+        if (st.st_size > 0)
                 r = cut(c, fd, 0, (uint64_t) st.st_size);
         if (r < 0)
                 return failed(err, c, r, name);
@@ -351,6 +367,7 @@ static int segment_rotate(struct chain *c, const struct ledger_settings *s, stru
         c->ahead.offset = 0;
         c->segment_ms = clock_real_ms();
         c->made = true;
+        c->begun = false;
         return 0;
 }
 
@@ -376,9 +393,10 @@ static int add_one(struct chain *c, const struct ledger_settings *s, const struc
 
 int chain_settle(struct chain *c, const struct ledger_settings *s, struct err *err) {
         struct audit_event ev;
+        int r = c->begun ? segment_rotate(c, s, err) : 0;
 
-        if (!c->cut[0] || c->batch.len > 0)
-                return 0;
+        if (r < 0 || !c->cut[0] || c->batch.len > 0)
+                return r;
         audit_event_init(&ev, AUDIT_LOG_CUT, c->tenant, "");
         audit_text(&ev, "cut", c->cut);
         return add_one(c, s, &ev, err);

@@ -17,6 +17,7 @@ struct chain {
         bool known;              /* `head` is what the files said last */
         bool locked;
         bool made;           /* the segment's file is new in this batch */
+        bool begun;          /* the next segment has a file, but no head: it goes on there */
         bool old_key;        /* the head is signed by a key that was changed since */
         uint64_t segment_ms; /* when the segment was begun, as far as this process knows */
         struct buf batch;

@@ -133,6 +133,32 @@ static void recovery_cuts_and_records_without_a_new_event(void **state) {
         assert_true(log_has("acme", FIRST, "\"cut\":\"10 bytes, sha256:"));
 }
 
+/* Killed while a new file was begun: made, or written in part, and no head knows of it. */
+static void recovery_settles_a_file_that_was_begun(void **state) {
+        static const char next[] = "000000000006.log";
+        struct ledger *l = logs_open(0);
+        struct err err = { 0 };
+
+        (void) state;
+        logs_fill(l, "acme", 4, 1);
+        (void) ledger_free(l);
+        logs_write("acme", next, "", 0);
+        l = logs_open(0);
+        assert_int_equal(ledger_recover(l, &err), 0);
+        (void) ledger_free(l);
+        assert_true(logs_verify("acme").ok);
+        assert_int_equal(logs_verify("acme").size, 5);
+        logs_write("acme", next, "unfinished", 10);
+        l = logs_open(0);
+        assert_int_equal(ledger_recover(l, &err), 0);
+        assert_true(logs_verify("acme").ok);
+        assert_true(log_has("acme", next, "\"cut\":\"10 bytes, sha256:"));
+        logs_fill(l, "acme", 2, 1);
+        (void) ledger_free(l);
+        assert_true(logs_verify("acme").ok);
+        assert_int_equal(logs_verify("acme").size, 8);
+}
+
 /* The newest head was being written when the power went: the one before counts, and what it does not cover is cut. */
 static void torn_head_falls_back_to_the_one_before(void **state) {
         struct ledger *l = logs_open(0);
@@ -434,6 +460,7 @@ int main(void) {
                 T(what_was_not_committed_never_happened),
                 T(torn_tail_is_cut_and_recorded_at_every_length),
                 T(recovery_cuts_and_records_without_a_new_event),
+                T(recovery_settles_a_file_that_was_begun),
                 T(torn_head_falls_back_to_the_one_before),
                 T(log_that_was_shortened_is_not_written_any_more),
                 T(full_disk_refuses_and_leaves_the_log_whole),
