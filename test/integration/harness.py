@@ -18,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GABION = str(pathlib.Path(os.environ.get("GABION", ROOT / "build/src/cli/gabion")).resolve())
 GABION_WEAK = os.environ.get("GABION_WEAK", str(pathlib.Path(GABION).with_name("gabion-weak")))
 RUN_DIR = "/run/gabion"
+RUNS = set()  # directories of the wardens that this process started
 PATIENCE_S = 2.0  # what the janitor may take
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -171,6 +172,11 @@ def find_agent(pid, seconds=5.0):
     return found[0]
 
 
+def slot_of(agent):
+    """The name of the slot of a sandbox by its agent's pid, from its control groups."""
+    return re.findall(r"sbx-\d+", pathlib.Path(f"/proc/{agent}/cgroup").read_text())[0]
+
+
 def control_groups():
     return sorted(glob.glob("/sys/fs/cgroup/gabion/sbx-*") + glob.glob("/sys/fs/cgroup/*/gabion/sbx-*"))
 
@@ -196,6 +202,19 @@ def slots():
     return {name: held for name, held in result.items() if os.path.lexists(f"{RUN_DIR}/{name}")}
 
 
+def others():
+    """Slots of somebody else: held (ours are over when we look), or in the record of a warden that we did not start."""
+    found = {name for name, held in slots().items() if held}
+    for path in glob.glob(f"{RUN_DIR}/sbx-*"):
+        try:
+            run = json.loads(pathlib.Path(path).read_text())["run"]
+        except (OSError, ValueError, TypeError, KeyError):  # a socket, gone, or no warden's
+            continue
+        if run not in RUNS:
+            found.add(os.path.basename(path))
+    return found
+
+
 def mounts():
     """Without those that the kernel makes by itself when somebody looks there."""
     return {line for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines() if " - tracefs " not in line}
@@ -214,10 +233,9 @@ def leftovers(mounts_before, known=()):
     """What is there and should not be, as text; empty when everything is gone."""
     reap_adopted()
     found = [f"process {pid} {name}" for pid, name in descendants(os.getpid()).items() if pid not in known]
-    table = slots()
-    in_use = {name for name, held in table.items() if held}  # ours are over: these are somebody else's
-    found += [f"slot {name}" for name in table if name not in in_use]
-    found += [f"cgroup {path}" for path in control_groups() if os.path.basename(path) not in in_use]
+    table, groups, foreign = slots(), control_groups(), others()
+    found += [f"slot {name}" for name in table if name not in foreign]
+    found += [f"cgroup {path}" for path in groups if os.path.basename(path) not in foreign]
     found += [f"mount {line}" for line in mounts() - mounts_before]
     return found
 

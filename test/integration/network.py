@@ -4,7 +4,7 @@ import pathlib
 
 import egress_world as world
 import pytest
-from harness import RUN_DIR, slots, until
+from harness import RUN_DIR, find_agent, slot_of, until
 
 NAME = "web.example"
 PATIENCE = 20
@@ -48,12 +48,6 @@ def fetch(p):
 
 def sandbox_id(p):
     """The id of the sandbox of a running gabion, once it can be spoken to."""
-    def ids():
-        for name, held in slots().items():
-            path = pathlib.Path(RUN_DIR, name)
-            if held and path.with_name(name + ".sock").exists():
-                return path.read_text()
-        return None
-    found = until(ids)
-    assert found and p.poll() is None, "the sandbox does not run"
-    return found
+    slot = pathlib.Path(RUN_DIR, slot_of(find_agent(p.pid)))
+    assert until(slot.with_name(slot.name + ".sock").exists) and p.poll() is None, "the sandbox does not run"
+    return slot.read_text()

@@ -144,6 +144,7 @@ class Server:
     def __init__(self, folder, *options):
         name = secrets.token_hex(4)
         self.data, self.run = pathlib.Path(folder) / f"data-{name}", f"/run/gabion-test-{name}"
+        harness.RUNS.add(self.run)
         self.key_file, self.log = pathlib.Path(folder) / f"key-{name}", pathlib.Path(folder) / f"log-{name}"
         self.options, self.process = options, None
         with socket.create_server(("127.0.0.1", 0)) as s:  # the same port again after a restart

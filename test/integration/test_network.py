@@ -10,7 +10,7 @@ import time
 
 import egress_world as world
 import pytest
-from harness import GABION, RUN_DIR, descendants, find_below, gabion, python, run, sh, slots, started, status_of, until
+from harness import GABION, descendants, find_below, gabion, others, python, run, sh, slots, started, status_of, until
 from network import FETCH, NAME, PATIENCE, fetch, flags, log, records, sandbox_id, web  # noqa: F401
 
 # --- without ---
@@ -409,7 +409,7 @@ def test_a_killed_supervisor_leaves_nothing(web, log):
         sandbox_id(p)
         p.kill()
         assert until(lambda: egress not in descendants(os.getpid()), 3)  # we are who adopts the lost
-        assert until(lambda: not os.listdir(RUN_DIR) or not [n for n, held in slots().items() if not held], 3)
+        assert until(lambda: not set(slots()) - others(), 3)
 
 
 def test_the_egress_process_holds_nothing_and_may_nothing(web, log):

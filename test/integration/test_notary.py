@@ -36,7 +36,7 @@ def as_uid(uid, gid, *words, groups=()):
 @pytest.fixture
 def open_place(tmp_path):
     """tmp_path that other users may enter."""
-    for path in [tmp_path, *tmp_path.parents][:3]:
+    for path in [tmp_path, *tmp_path.parents][:-2]:
         path.chmod(path.stat().st_mode | 0o711)
     return tmp_path
 

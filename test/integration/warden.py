@@ -203,6 +203,7 @@ class Warden:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gw-", dir="/tmp"))  # a short name: sockets lie below it
         self.folder.chmod(0o711)
         self.run, self.uid, self.process, self.log = str(self.folder / "run"), uid, None, self.folder / "log"
+        harness.RUNS.add(self.run)
         self.over, self.reaper = threading.Event(), threading.Thread(target=self.reap, daemon=True)
 
     def start(self):
