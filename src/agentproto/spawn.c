@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "agentproto/agentproto.h"
+#include "agentproto/vectors.h"
 #include "base/rd.h"
 #include "base/wr.h"
 
@@ -44,19 +45,42 @@ void ap_put_spawn(struct wr *w, uint32_t id, const struct ap_spawn *s) {
         wr_bytes(w, s->filter, (size_t) s->n_filter * INSN_BYTES);
         wr_str(w, s->probe);
         ap_put_text(w, s->cwd);
-        wr_u16(w, s->argc);
-        wr_u16(w, s->envc);
-        for (size_t i = 0; i < s->argc; i++)
-                ap_put_text(w, s->argv[i]);
-        for (size_t i = 0; i < s->envc; i++)
-                ap_put_text(w, s->envp[i]);
+        put_vectors(w, s->argv, s->argc, s->envp, s->envc);
         ap_end(w, at);
 }
 
-static void get_vector(struct rd *r, const char **vec, size_t n) {
+void put_texts(struct wr *w, const char *const *vec, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                ap_put_text(w, vec[i]);
+}
+
+void get_texts(struct rd *r, const char **vec, size_t n) {
         for (size_t i = 0; i < n; i++)
                 vec[i] = ap_get_text(r);
         vec[n] = NULL;
+}
+
+void put_vectors(struct wr *w, const char *const *argv, uint16_t argc, const char *const *envp, uint16_t envc) {
+        wr_u16(w, argc);
+        wr_u16(w, envc);
+        put_texts(w, argv, argc);
+        put_texts(w, envp, envc);
+}
+
+bool get_vectors(struct rd *r, const char **vec, size_t cap, uint16_t *ret_argc, uint16_t *ret_envc) {
+        uint16_t argc = rd_u16(r), envc = rd_u16(r);
+
+        if (r->bad || argc < 1 || argc > AP_ARGS_MAX || envc > AP_ARGS_MAX || (size_t) argc + envc + 2 > cap)
+                return false;
+        get_texts(r, vec, argc);
+        get_texts(r, vec + argc + 1, envc);
+        *ret_argc = argc;
+        *ret_envc = envc;
+        return true;
+}
+
+bool is_directory(const char *s) {
+        return s && s[0] == '/' && strlen(s) < AP_PATH_MAX;
 }
 
 /* What no host of ours writes, and what would mean something else to the kernel than it says. */
@@ -71,7 +95,7 @@ static bool is_sane(const struct ap_spawn *s) {
                 return false;
         if (s->probe[0] && s->probe[0] != '/')
                 return false;
-        return s->cwd && s->cwd[0] == '/' && strlen(s->cwd) < AP_PATH_MAX;
+        return is_directory(s->cwd);
 }
 
 int ap_get_spawn(void *body, size_t n, struct ap_spawn *ret, const char **vec, size_t vec_cap) {
@@ -99,17 +123,10 @@ int ap_get_spawn(void *body, size_t n, struct ap_spawn *ret, const char **vec, s
         s.filter = rd_bytes(&r, (size_t) s.n_filter * INSN_BYTES);
         rd_str(&r, s.probe, sizeof(s.probe));
         s.cwd = ap_get_text(&r);
-        s.argc = rd_u16(&r);
-        s.envc = rd_u16(&r);
-        if (r.bad || s.argc < 1 || s.argc > AP_ARGS_MAX || s.envc > AP_ARGS_MAX ||
-            (size_t) s.argc + s.envc + 2 > vec_cap)
+        if (!get_vectors(&r, vec, vec_cap, &s.argc, &s.envc) || !rd_done(&r) || !is_sane(&s))
                 return -EBADMSG;
         s.argv = vec;
         s.envp = vec + s.argc + 1;
-        get_vector(&r, s.argv, s.argc);
-        get_vector(&r, s.envp, s.envc);
-        if (!rd_done(&r) || !is_sane(&s))
-                return -EBADMSG;
         *ret = s;
         return 0;
 }

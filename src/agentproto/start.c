@@ -14,23 +14,9 @@
 #include <string.h>
 
 #include "agentproto/agentproto.h"
+#include "agentproto/vectors.h"
 #include "base/rd.h"
 #include "base/wr.h"
-
-static void put_texts(struct wr *w, const char *const *vec, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                ap_put_text(w, vec[i]);
-}
-
-static void get_texts(struct rd *r, const char **vec, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                vec[i] = ap_get_text(r);
-        vec[n] = NULL;
-}
-
-static bool is_directory(const char *s) {
-        return s && s[0] == '/' && strlen(s) < AP_PATH_MAX;
-}
 
 void ap_put_start(struct wr *w, uint32_t id, const struct ap_start *s) {
         size_t at = ap_begin(w, AP_START, id);
@@ -42,10 +28,7 @@ void ap_put_start(struct wr *w, uint32_t id, const struct ap_start *s) {
         wr_u16(w, s->columns);
         wr_str(w, s->tag);
         ap_put_text(w, s->cwd);
-        wr_u16(w, s->argc);
-        wr_u16(w, s->envc);
-        put_texts(w, s->argv, s->argc);
-        put_texts(w, s->envp, s->envc);
+        put_vectors(w, s->argv, s->argc, s->envp, s->envc);
         ap_end(w, at);
 }
 
@@ -59,17 +42,11 @@ int ap_get_start(void *body, size_t n, struct ap_start *ret, const char **vec, s
         s.columns = rd_u16(&r);
         rd_str(&r, s.tag, sizeof(s.tag));
         s.cwd = ap_get_text(&r);
-        s.argc = rd_u16(&r);
-        s.envc = rd_u16(&r);
-        if (r.bad || s.argc < 1 || s.argc > AP_ARGS_MAX || s.envc > AP_ARGS_MAX ||
-            (size_t) s.argc + s.envc + 2 > vec_cap)
+        if (!get_vectors(&r, vec, vec_cap, &s.argc, &s.envc) || !rd_done(&r) ||
+            (s.flags & ~(uint32_t) (AP_TTY | AP_NO_STDIN)) || !is_directory(s.cwd))
                 return -EBADMSG;
         s.argv = vec;
         s.envp = vec + s.argc + 1;
-        get_texts(&r, s.argv, s.argc);
-        get_texts(&r, s.envp, s.envc);
-        if (!rd_done(&r) || (s.flags & ~(uint32_t) (AP_TTY | AP_NO_STDIN)) || !is_directory(s.cwd))
-                return -EBADMSG;
         *ret = s;
         return 0;
 }

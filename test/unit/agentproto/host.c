@@ -3,67 +3,23 @@
 #include "host.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "base/fd.h"
-#include "base/own.h"
-#include "base/str.h"
 #include "base/wr.h"
-
-enum { DEADLINE_MS = 5000, KEEP_CAPS = 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 /* KILL SETGID SETUID SETPCAP */ };
-
-static const char *agent_file;
-
-void host_use(const char *agent) {
-        agent_file = agent;
-        /* Without a pid namespace commands outlive their agent: they become ours, and host_stop() ends them. */
-        (void) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-}
-
-/* Emptying the bounding set needs a capability; an ordinary user has it in a user namespace of his own. */
-static int become_root(void) {
-        char uids[32], gids[32];
-
-        (void) snprintf(uids, sizeof(uids), "0 %u 1", (unsigned) geteuid());
-        (void) snprintf(gids, sizeof(gids), "0 %u 1", (unsigned) getegid());
-        if (unshare(CLONE_NEWUSER) < 0 || fd_write_at(AT_FDCWD, "/proc/self/setgroups", "deny") < 0 ||
-            fd_write_at(AT_FDCWD, "/proc/self/uid_map", uids) < 0)
-                return -1;
-        return fd_write_at(AT_FDCWD, "/proc/self/gid_map", gids);
-}
-
-static _Noreturn void become_agent(int control, int gate, int landlock) {
-        static char *const argv[] = { (char *) "gabion-agent", NULL };
-        int high[3] = { fcntl(control, F_DUPFD, 20), fcntl(gate, F_DUPFD, 20), fcntl(landlock, F_DUPFD, 20) };
-
-        if (geteuid() != 0 && become_root() < 0)
-                _exit(99);
-        for (int i = 0; i < 3; i++)
-                if (dup2(high[i], AP_FD_CONTROL + i) < 0)
-                        _exit(98);
-        (void) close_range(6, ~0u, 0);
-        (void) close_range(0, 2, 0);
-        (void) execve(agent_file, argv, argv + 1);
-        _exit(97);
-}
+#include "process.h"
 
 struct host *host_start(int landlock_fd) {
         struct host *h = calloc(1, sizeof(*h));
-        AUTO_FD int dummy = open("/dev/null", O_RDONLY | O_CLOEXEC);
         int control[2], gate[2], one = 1;
 
         assert_non_null(h);
@@ -73,7 +29,7 @@ struct host *host_start(int landlock_fd) {
         h->pid = fork();
         assert_true(h->pid >= 0);
         if (h->pid == 0)
-                become_agent(control[1], gate[1], landlock_fd < 0 ? dummy : landlock_fd);
+                process_exec(control[1], gate[1], landlock_fd);
         (void) close(control[1]);
         (void) close(gate[1]);
         h->control = control[0];
@@ -82,13 +38,7 @@ struct host *host_start(int landlock_fd) {
 }
 
 void host_send(struct host *h, const void *p, size_t n) {
-        while (n > 0) {
-                ssize_t k = send(h->control, p, n, MSG_NOSIGNAL);
-
-                assert_true(k > 0);
-                p = (const char *) p + k;
-                n -= (size_t) k;
-        }
+        process_send(h->control, p, n);
 }
 
 static void send_frame(struct host *h, const struct wr *w) {
@@ -100,7 +50,7 @@ void host_configure(struct host *h) {
         uint8_t b[64];
         struct wr w = wr_to(b, sizeof(b));
 
-        ap_put_configure(&w, KEEP_CAPS);
+        ap_put_configure(&w, PROCESS_CAPS);
         send_frame(h, &w);
 }
 
@@ -145,13 +95,6 @@ struct ap_spawn host_command(const char **argv) {
         return s;
 }
 
-static void wait_for(int fd, const char *what) {
-        struct pollfd p = { .fd = fd, .events = POLLIN };
-
-        if (poll(&p, 1, DEADLINE_MS) != 1)
-                fail_msg("nothing came over the %s", what);
-}
-
 struct answer host_gate(struct host *h) {
         static uint8_t frame[8192];
         struct answer a = { .pair = -1, .listener = -1 };
@@ -165,7 +108,7 @@ struct answer host_gate(struct host *h) {
         struct ucred cred;
         ssize_t n;
 
-        wait_for(h->gate, "gate");
+        process_await(h->gate, "gate");
         n = recvmsg(h->gate, &msg, MSG_CMSG_CLOEXEC);
         if (n <= 0)
                 fail_msg("the agent ended with status %d", host_wait(h));
@@ -189,7 +132,7 @@ struct answer host_gate(struct host *h) {
         if (a.pair >= 0) {
                 char settled = 0;
 
-                wait_for(a.pair, "pair");
+                process_await(a.pair, "pair");
                 assert_int_equal(read(a.pair, &settled, 1), 1);
                 assert_int_equal(settled, 's');
         }
@@ -243,7 +186,7 @@ void host_finish(struct host *h, uint32_t id, struct outcome *o) {
 
         memset(o, 0, sizeof(*o));
         for (;;) {
-                if (!host_next(h, DEADLINE_MS, &head, &body, &n))
+                if (!host_next(h, PROCESS_MS, &head, &body, &n))
                         fail_msg("command %u does not end", id);
                 assert_int_equal(head.id, id);
                 if (head.type == AP_OUTPUT) {
@@ -275,7 +218,7 @@ struct outcome *host_run(struct host *h, struct ap_spawn *s, const char *input) 
                 size_t n;
 
                 do /* no byte of input before it was granted */
-                        assert_true(host_next(h, DEADLINE_MS, &head, &body, &n));
+                        assert_true(host_next(h, PROCESS_MS, &head, &body, &n));
                 while (head.type != AP_STDIN_CREDIT);
                 if (input[0])
                         host_stdin(h, 1, input, strlen(input));
@@ -297,37 +240,20 @@ int host_tear_down(void **state) {
 }
 
 int host_wait(struct host *h) {
-        for (int i = 0; i < DEADLINE_MS; i++) {
+        for (int i = 0; i < PROCESS_MS; i++) {
                 int status;
 
                 if (waitpid(h->pid, &status, WNOHANG) == h->pid) {
                         h->pid = -1;
-                        if (WIFEXITED(status) && WEXITSTATUS(status) == 99)
+                        if (WIFEXITED(status) && WEXITSTATUS(status) == PROCESS_NOT_ROOT) {
+                                print_message("needs root or user namespaces\n");
                                 skip();
+                        }
                         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
                 }
                 (void) usleep(1000);
         }
         return -1;
-}
-
-/* Ends what is left of the agent's commands, and what they left in turn. */
-static void end_orphans(void) {
-        char path[64], text[512];
-        int n = 1;
-
-        (void) snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int) getpid());
-        while (n > 0) {
-                char *at = text;
-                uint64_t pid;
-
-                n = fd_read_at(AT_FDCWD, path, text, sizeof(text));
-                for (char *end; n > 0 && (end = strchr(at, ' ')); at = end + 1) {
-                        *end = '\0';
-                        if (str_to_u64(at, INT32_MAX, &pid) == 0 && kill((pid_t) pid, SIGKILL) == 0)
-                                (void) waitpid((pid_t) pid, NULL, 0);
-                }
-        }
 }
 
 void host_stop(struct host *h) {
@@ -338,6 +264,6 @@ void host_stop(struct host *h) {
                 (void) kill(h->pid, SIGKILL);
                 (void) waitpid(h->pid, NULL, 0);
         }
-        end_orphans();
+        process_end_orphans();
         free(h);
 }

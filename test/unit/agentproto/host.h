@@ -36,8 +36,6 @@ struct outcome {
 /* A test that finds a configured agent in *state. */
 #define HOST_TEST(f) cmocka_unit_test_setup_teardown(f, host_set_up, host_tear_down)
 
-/* The agent's file, before anything else. */
-void host_use(const char *agent);
 int host_set_up(void **state);
 int host_tear_down(void **state);
 /* landlock_fd is borrowed, < 0: a dummy. */

@@ -2,7 +2,6 @@
 #include "shim.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -19,19 +18,8 @@
 
 #include <cmocka.h>
 
-#include "base/fd.h"
-#include "base/own.h"
-#include "base/str.h"
 #include "base/wr.h"
-
-enum { DEADLINE_MS = 5000, KEEP_CAPS = 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8, HIGH = 30 };
-
-static const char *agent_file;
-
-void shim_use(const char *agent) {
-        agent_file = agent;
-        (void) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* without a pid namespace commands outlive their agent */
-}
+#include "process.h"
 
 static struct sockaddr_un address(const struct shim *s, const char *name) {
         struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -57,21 +45,6 @@ static int connect_to(const struct shim *s, const char *name, int type) {
         return fd;
 }
 
-static _Noreturn void become_agent(int control, int gate, int landlock) {
-        static char *const argv[] = { (char *) "gabion-agent", NULL };
-        int high[3] = { fcntl(control, F_DUPFD, HIGH), fcntl(gate, F_DUPFD, HIGH),
-                        landlock < 0 ? open("/dev/null", O_RDONLY) : fcntl(landlock, F_DUPFD, HIGH) };
-
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* it would outlive a test that crashes */
-        for (int i = 0; i < 3; i++)
-                if (dup2(high[i], AP_FD_CONTROL + i) < 0)
-                        _exit(98);
-        (void) close_range(6, ~0u, 0);
-        (void) close_range(0, 2, 0);
-        (void) execve(agent_file, argv, argv + 1);
-        _exit(97);
-}
-
 struct shim *shim_start(int landlock_fd) {
         struct shim *s = calloc(1, sizeof(*s));
         int control, gate, one = 1;
@@ -85,34 +58,17 @@ struct shim *shim_start(int landlock_fd) {
         gate = listen_at(s, "gate", SOCK_SEQPACKET);
         s->pid = fork();
         assert_true(s->pid >= 0);
-        if (s->pid == 0)
-                become_agent(control, gate, landlock_fd);
+        if (s->pid == 0) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* it would outlive a test that crashes */
+                process_exec(control, gate, landlock_fd);
+        }
         (void) close(control);
         (void) close(gate);
         s->gate = connect_to(s, "gate", SOCK_SEQPACKET);
         assert_int_equal(setsockopt(s->gate, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)), 0);
-        ap_put_configure(&w, KEEP_CAPS);
+        ap_put_configure(&w, PROCESS_CAPS);
         assert_int_equal(send(s->gate, b, w.len, 0), w.len);
         return s;
-}
-
-/* Every process below us is the agent's, directly or not. */
-static void end_orphans(void) {
-        char path[64], text[4096];
-        int n = 1;
-
-        (void) snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int) getpid());
-        while (n > 0) {
-                char *at = text;
-                uint64_t pid;
-
-                n = fd_read_at(AT_FDCWD, path, text, sizeof(text));
-                for (char *end; n > 0 && (end = strchr(at, ' ')); at = end + 1) {
-                        *end = '\0';
-                        if (str_to_u64(at, INT32_MAX, &pid) == 0 && kill((pid_t) pid, SIGKILL) == 0)
-                                (void) waitpid((pid_t) pid, NULL, 0);
-                }
-        }
 }
 
 void shim_stop(struct shim *s) {
@@ -121,7 +77,7 @@ void shim_stop(struct shim *s) {
         (void) close(s->gate);
         (void) kill(s->pid, SIGKILL);
         (void) waitpid(s->pid, NULL, 0);
-        end_orphans();
+        process_end_orphans();
         for (int i = 0; i < 2; i++) {
                 (void) snprintf(path, sizeof(path), "%s/%s", s->dir, i ? "gate" : "agent");
                 (void) unlink(path);
@@ -131,8 +87,10 @@ void shim_stop(struct shim *s) {
 }
 
 int shim_set_up(void **state) {
-        if (geteuid() != 0)
+        if (geteuid() != 0) {
+                print_message("needs root\n");
                 skip();
+        }
         *state = shim_start(-1);
         assert_true(shim_launch(*state, AP_CLOSE_FDS | AP_RLIMIT, NULL) > 0);
         return 0;
@@ -141,13 +99,6 @@ int shim_set_up(void **state) {
 int shim_tear_down(void **state) {
         shim_stop(*state);
         return 0;
-}
-
-static void wait_for(int fd, const char *what) {
-        struct pollfd p = { .fd = fd, .events = POLLIN };
-
-        if (poll(&p, 1, DEADLINE_MS) != 1)
-                fail_msg("nothing came over the %s", what);
 }
 
 pid_t shim_launch(struct shim *s, uint32_t controls, uint32_t *ret_errno) {
@@ -178,7 +129,7 @@ pid_t shim_launch(struct shim *s, uint32_t controls, uint32_t *ret_errno) {
         }
         ap_put_spawn(&w, ++s->last, &spawn);
         assert_int_equal(send(s->gate, b, w.len, 0), w.len);
-        wait_for(s->gate, "gate");
+        process_await(s->gate, "gate");
         n = recvmsg(s->gate, &msg, MSG_CMSG_CLOEXEC);
         assert_true(n > 0);
         for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c))
@@ -193,7 +144,7 @@ pid_t shim_launch(struct shim *s, uint32_t controls, uint32_t *ret_errno) {
         }
         assert_int_equal(ap_get_ready(b, (size_t) n, &ready), 0);
         assert_int_equal(ready.id, s->last);
-        wait_for(pair, "pair");
+        process_await(pair, "pair");
         assert_int_equal(read(pair, &byte, 1), 1);
         assert_int_equal(byte, 's');
         assert_int_equal(write(pair, "g", 1), 1);
@@ -210,7 +161,7 @@ void shim_env(struct shim *s, const char *const *env, uint16_t n) {
         ap_put_env(&w, env, n);
         assert_false(w.bad);
         assert_int_equal(send(s->gate, b, w.len, 0), w.len);
-        wait_for(s->gate, "gate");
+        process_await(s->gate, "gate");
         assert_int_equal(recv(s->gate, b, sizeof(b), 0), AP_HEAD);
         assert_int_equal(ap_frame(b, AP_HEAD, &head), 1);
         assert_int_equal(head.type, AP_DONE);
@@ -230,13 +181,7 @@ void conn_close(struct conn *c) {
 }
 
 void conn_send(struct conn *c, const void *p, size_t n) {
-        while (n > 0) {
-                ssize_t k = send(c->fd, p, n, MSG_NOSIGNAL);
-
-                assert_true(k > 0);
-                p = (const char *) p + k;
-                n -= (size_t) k;
-        }
+        process_send(c->fd, p, n);
 }
 
 static void send_frame(struct conn *c, const struct wr *w) {
@@ -290,7 +235,7 @@ void conn_expect(struct conn *c, enum ap_type type) {
         char step[32];
         uint32_t e;
 
-        if (!conn_next(c, DEADLINE_MS))
+        if (!conn_next(c, PROCESS_MS))
                 fail_msg("no frame came instead of %d", (int) type);
         if (c->head.type == AP_ERROR && type != AP_ERROR && ap_get_error(c->body, c->n, &e, step, sizeof(step)) == 0)
                 fail_msg("error %u (%s) instead of frame %d", e, step, (int) type);
@@ -309,7 +254,7 @@ bool conn_has_ended(struct conn *c) {
         struct pollfd p = { .fd = c->fd, .events = POLLIN };
         char byte;
 
-        return poll(&p, 1, DEADLINE_MS) == 1 && recv(c->fd, &byte, 1, MSG_DONTWAIT) <= 0 && errno != EAGAIN;
+        return poll(&p, 1, PROCESS_MS) == 1 && recv(c->fd, &byte, 1, MSG_DONTWAIT) <= 0 && errno != EAGAIN;
 }
 
 struct ap_start start_of(const char **argv) {
@@ -366,7 +311,7 @@ struct seen *finish(struct conn *c, uint32_t number) {
 
         memset(&o, 0, sizeof(o));
         for (;;) {
-                if (!conn_next(c, DEADLINE_MS))
+                if (!conn_next(c, PROCESS_MS))
                         fail_msg("command %u does not end", number);
                 assert_int_equal(c->head.id, number);
                 if (c->head.type == AP_OUTPUT)

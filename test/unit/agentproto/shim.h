@@ -41,7 +41,6 @@ struct seen {
 /* A test that finds such a state. */
 #define SHIM_TEST(f) cmocka_unit_test_setup_teardown(f, shim_set_up, shim_tear_down)
 
-void shim_use(const char *agent);
 /* A configured agent with a launcher in *state. */
 int shim_set_up(void **state);
 int shim_tear_down(void **state);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "host.h"
+#include "process.h"
 
 static void commands_follow_each_other(void **state) {
         for (int i = 0; i < 20; i++) {
@@ -286,6 +287,6 @@ int main(int argc, char **argv) {
 
         if (argc != 2)
                 return 2;
-        host_use(argv[1]);
+        process_use(argv[1]);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

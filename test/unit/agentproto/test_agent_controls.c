@@ -20,6 +20,7 @@
 #include "base/own.h"
 #include "base/sys.h"
 #include "host.h"
+#include "process.h"
 
 enum { NOBODY = 65534, SECUREBITS = 0xef, ALL = 511, READ_FILE = 1 << 2, SCOPE_ABSTRACT = 1 };
 
@@ -306,6 +307,6 @@ int main(int argc, char **argv) {
 
         if (argc != 2)
                 return 2;
-        host_use(argv[1]);
+        process_use(argv[1]);
         return cmocka_run_group_tests(tests, make_probe, remove_probe);
 }

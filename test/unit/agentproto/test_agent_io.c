@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/wr.h"
 #include "host.h"
+#include "process.h"
 
 static void input_comes_back_as_output(void **state) {
         struct ap_spawn s = host_command(ARGS("cat"));
@@ -268,6 +269,6 @@ int main(int argc, char **argv) {
 
         if (argc != 2)
                 return 2;
-        host_use(argv[1]);
+        process_use(argv[1]);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 
 #include "base/own.h"
 #include "base/wr.h"
+#include "process.h"
 #include "shim.h"
 
 static void command_runs_and_ends(void **state) {
@@ -403,6 +404,6 @@ int main(int argc, char **argv) {
 
         if (argc != 2)
                 return 2;
-        shim_use(argv[1]);
+        process_use(argv[1]);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "files_host.h"
+#include "process.h"
 
 /* Waits for an event about a name; others are passed over. */
 static void event(enum fp_what what, const char *name, struct fp_entry *ret) {
@@ -98,6 +99,6 @@ int main(int argc, char **argv) {
 
         if (argc != 2)
                 return 2;
-        shim_use(argv[1]);
+        process_use(argv[1]);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

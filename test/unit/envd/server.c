@@ -25,6 +25,7 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 
+#include "../agentproto/process.h"
 #include "../agentproto/shim.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -151,7 +152,7 @@ int main(int argc, char **argv) {
         if (argc < 3 || argc > 4 || geteuid() != 0)
                 return 2;
         (void) signal(SIGPIPE, SIG_IGN);
-        shim_use(argv[1]);
+        process_use(argv[1]);
         site.shim = shim_start(-1);
         assert_true(shim_launch(site.shim, AP_CLOSE_FDS | AP_RLIMIT, NULL) > 0);
         shim_env(site.shim, env, 2);
