@@ -1,4 +1,6 @@
-"""Parts of the service are killed: sandboxes go on, the store agrees with what runs, and nothing leaks."""
+"""Parts of the service are killed: sandboxes go on, the store agrees with what runs, and nothing leaks.
+
+SERVER_SECONDS: how long the random test kills (default 5; tools/soak 300)."""
 import concurrent.futures
 import http.client
 import os
@@ -9,6 +11,8 @@ import time
 
 import harness
 from server import Reaper, Server
+
+SECONDS = float(os.environ.get("SERVER_SECONDS", "5"))
 
 
 def agents():
@@ -154,7 +158,7 @@ def test_a_full_queue_and_a_full_machine_say_so(place):
 def test_killing_at_random_moments_loses_and_leaks_nothing(place):
     rng = random.Random(7)
     with Server(place, "--pool", "2") as server:
-        api, stop = server.client(), time.monotonic() + 12
+        api, stop = server.client(), time.monotonic() + SECONDS + 2
 
         def work(n):
             """Creates and kills, and takes every honest answer. Returns what was promised and not taken back, and how
