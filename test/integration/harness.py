@@ -164,7 +164,7 @@ def find_agent(pid, seconds=5.0):
     def inits():
         try:
             return [p for p in descendants(pid) if status_of(p).get("NSpid", "").split()[-1:] == ["1"]]
-        except FileNotFoundError:  # one ended while we looked
+        except (FileNotFoundError, ProcessLookupError):  # one ended while we looked
             return []
 
     found = until(inits, seconds)
@@ -203,15 +203,16 @@ def slots():
 
 
 def others():
-    """Slots of somebody else: held (ours are over when we look), or in the record of a warden that we did not start."""
-    found = {name for name, held in slots().items() if held}
-    for path in glob.glob(f"{RUN_DIR}/sbx-*"):
+    """Slots of somebody else: recorded by a warden that we did not start; of the rest, those that are held, as ours are over
+    when we look. A record is also held for a moment by whoever sweeps."""
+    found = set()
+    for name, held in slots().items():
         try:
-            run = json.loads(pathlib.Path(path).read_text())["run"]
+            run = json.loads(pathlib.Path(RUN_DIR, name).read_text())["run"]
         except (OSError, ValueError, TypeError, KeyError):  # a socket, gone, or no warden's
-            continue
-        if run not in RUNS:
-            found.add(os.path.basename(path))
+            run = None
+        if (run not in RUNS) if run else held:
+            found.add(name)
     return found
 
 
