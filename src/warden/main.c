@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@
 #include "sandbox/sandbox.h"
 #include "state.h"
 
-enum { KEEP_BYTES = 4 << 20 /* of freed memory */ };
+enum { KEEP_BYTES = 4 << 20 /* of freed memory */, LOCK_TRIES = 25, LOCK_MS = 20 };
 
 struct warden warden = { .epoll_fd = -1, .listen_fd = -1, .lock_fd = -1, .slots_fd = -1, .image_fd = -1 };
 
@@ -107,7 +108,11 @@ static int directories(struct err *err) {
                 return r;
         (void) snprintf(path, sizeof(path), "%s/lock", warden.run);
         warden.lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        if (warden.lock_fd < 0 || flock(warden.lock_fd, LOCK_EX | LOCK_NB) < 0)
+        /* A child that was being forked when the last one was killed has a copy for a moment. */
+        for (unsigned i = 0;
+             warden.lock_fd >= 0 && (r = flock(warden.lock_fd, LOCK_EX | LOCK_NB)) < 0 && i < LOCK_TRIES; i++)
+                (void) poll(NULL, 0, LOCK_MS);
+        if (warden.lock_fd < 0 || r < 0)
                 return err_set(err, -EBUSY, ERR_BUSY, "%.150s: another warden runs there", warden.run);
         return 0;
 }

@@ -100,6 +100,7 @@ def test_what_is_gone_meanwhile_is_lost_and_what_nobody_owns_is_ended(place):
         api = server.client()
         dies, owned = api.create(), api.create()
         pid = server.pid_of("gabiond")
+        time.sleep(0.2)  # what it gathers is committed: a write would find the store locked
         os.kill(pid, signal.SIGSTOP)
         victims = agents()
         with sqlite3.connect(f"{server.data}/gabion.db") as db:  # as if the row had been lost
