@@ -6,8 +6,8 @@
  * the busier the notary, the larger the groups. Jobs for which nobody waits do not make it begin, for a while: the
  * commit of the next that matters takes them along. The ring is allocated once, so memory does not grow.
  *
- * Documents are written behind the commit of their batch, so that no event waits for a file to be made; but before
- * anything is read that was asked for later.
+ * Documents for which nobody waits are written behind the commit of their batch, so that no event waits for a file to
+ * be made; but before anything is read that was asked for later.
  */
 #include "notary/queue.h"
 
@@ -52,6 +52,22 @@ static struct job *job_at(const struct queue *q, uint64_t i) {
         return &q->jobs[i % NOTARY_QUEUE];
 }
 
+/* The place of a job is free as soon as it is told done, so a document that is written later is put aside. */
+static void document_keep(struct queue *q, struct job *j) {
+        struct document *d = &q->documents[q->n_documents++];
+
+        *d = (struct document){ .text = TAKE_PTR(j->text), .n = j->n };
+        memcpy(d->tenant, j->ev.tenant, sizeof(d->tenant));
+        memcpy(d->sandbox, j->ev.sandbox, sizeof(d->sandbox));
+        memcpy(d->what, j->what, sizeof(d->what));
+}
+
+static int document_write(struct queue *q, struct document *d, struct err *err) {
+        AUTO_FREE char *text = TAKE_PTR(d->text);
+
+        return ledger_statement(q->ledger, d->tenant, d->sandbox, d->what, text, d->n, err);
+}
+
 static void job_do(struct queue *q, struct job *j) {
         int r = 0;
 
@@ -59,10 +75,14 @@ static void job_do(struct queue *q, struct job *j) {
         case JOB_EVENT:
                 r = ledger_append(q->ledger, &j->ev, &j->seq, &j->result);
                 break;
+        case JOB_STATEMENT:
+                document_keep(q, j);
+                if (!j->lazy)
+                        r = document_write(q, &q->documents[--q->n_documents], &j->result);
+                break;
         case JOB_ROTATE:
                 r = ledger_rotate_key(q->ledger, &j->result);
                 break;
-        case JOB_STATEMENT: /* documents_write() */
         case JOB_READ:
                 break;
         }
@@ -70,24 +90,11 @@ static void job_do(struct queue *q, struct job *j) {
                 j->result = (struct err){ 0 };
 }
 
-/* Appends and commits. Documents are put aside: the places of their jobs are free as soon as they are told done. True:
- * somebody waits for one of them. */
-static bool batch_do(struct queue *q, uint64_t from, uint64_t to) {
+static void batch_do(struct queue *q, uint64_t from, uint64_t to) {
         struct err all = { 0 };
-        bool waited_for = false;
 
-        for (uint64_t i = from; i < to; i++) {
-                struct job *j = job_at(q, i);
-
-                job_do(q, j);
-                if (j->kind != JOB_STATEMENT)
-                        continue;
-                q->documents[q->n_documents] = (struct document){ .text = TAKE_PTR(j->text), .n = j->n };
-                memcpy(q->documents[q->n_documents].tenant, j->ev.tenant, sizeof(j->ev.tenant));
-                memcpy(q->documents[q->n_documents].sandbox, j->ev.sandbox, sizeof(j->ev.sandbox));
-                memcpy(q->documents[q->n_documents++].what, j->what, sizeof(j->what));
-                waited_for |= !j->lazy;
-        }
+        for (uint64_t i = from; i < to; i++)
+                job_do(q, job_at(q, i));
         if (ledger_commit(q->ledger, &all) < 0)
                 for (uint64_t i = from; i < to; i++) {
                         struct job *j = job_at(q, i);
@@ -95,19 +102,14 @@ static bool batch_do(struct queue *q, uint64_t from, uint64_t to) {
                         if (j->kind == JOB_EVENT && j->result.code == 0)
                                 (void) ledger_result(q->ledger, j->ev.tenant, &j->result);
                 }
-        return waited_for;
 }
 
 static void documents_write(struct queue *q) {
-        for (size_t i = 0; i < q->n_documents; i++) {
-                struct document *d = &q->documents[i];
-                struct err err = { 0 };
+        struct err err = { 0 };
 
-                if (ledger_statement(q->ledger, d->tenant, d->sandbox, d->what, d->text, d->n, &err) < 0)
+        while (q->n_documents > 0)
+                if (document_write(q, &q->documents[--q->n_documents], &err) < 0)
                         (void) fprintf(stderr, "gabion-notary: %s\n", err.msg);
-                free(TAKE_PTR(d->text));
-        }
-        q->n_documents = 0;
 }
 
 static uint64_t keep_of(const struct notary_settings *s, const char *tenant) {
@@ -195,8 +197,7 @@ static void *writer(void *arg) {
                         unsynced = false;
                         continue;
                 }
-                if (batch_do(q, from, to))
-                        documents_write(q);
+                batch_do(q, from, to);
                 tell_done(q, to);
                 documents_write(q);
                 unsynced = true;
