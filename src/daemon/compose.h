@@ -26,6 +26,8 @@ int compose(struct daemon *d, const char *tenant, const struct template *t, cons
 int compose_again(struct daemon *d, const char *tenant, const char *policy, const struct json *network, bool internet,
                   struct composed *ret, struct err *err);
 void composed_done(struct composed *c);
+/* What compose() keeps. */
+void compose_forget(struct daemon *d);
 
 /* The tenant's ceiling as canonical JSON: its own, or the operator's, which is that of tenant "". The caller frees
  * *ret. *ret is NULL before. */

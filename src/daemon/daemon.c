@@ -92,6 +92,7 @@ void daemon_done(struct daemon *d) {
         d->reconcile = reconcile_free(d->reconcile);
         d->admit = admit_free(d->admit);
         box_free_all(d);
+        compose_forget(d);
         d->scribe = scribe_free(d->scribe);
         bound_free(d);
         d->events = events_free(d->events);

@@ -29,6 +29,7 @@ struct map;
 struct metrics;
 struct quota;
 struct reconcile;
+struct composed_list;
 struct scribe;
 struct store;
 struct tls_server;
@@ -49,9 +50,10 @@ struct daemon {
         struct metrics *metrics;
         struct warden *warden;
         struct reconcile *reconcile;
-        struct scribe *scribe;   /* NULL: no audit log */
-        uint8_t key[HASH_BYTES]; /* of tokens */
-        int meminfo_fd;          /* /proc/meminfo, opened while that was possible */
+        struct composed_list *composed; /* compose.c */
+        struct scribe *scribe;          /* NULL: no audit log */
+        uint8_t key[HASH_BYTES];        /* of tokens */
+        int meminfo_fd;                 /* /proc/meminfo, opened while that was possible */
         uint64_t started_ms;
         bool stopping;
 };
