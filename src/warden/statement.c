@@ -51,7 +51,7 @@ static int plan_render(struct plan *plan, struct known_plan *into, struct err *e
 
         if (r == 0)
                 r = json_text(doc, false, &text, err);
-        if (r < 0)
+        if (r < 0 || !text)
                 return r;
         hash_text(plan->hash, text, strlen(text));
         free(into->text);

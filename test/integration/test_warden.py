@@ -310,6 +310,7 @@ def test_killed_while_it_is_made(c):
 
 def test_idle_sandboxes_use_no_processor(c, w):
     boxes = [c.create() for _ in range(20)]
+    time.sleep(0.3)  # the last one has begun to wait
 
     def ticks():
         return sum(map(int, pathlib.Path(f"/proc/{w.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
