@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What the audit log costs: events acknowledged per second by a notary, the time of one acknowledgement, its memory, and
-what recording adds to a whole run (/bin/true), with a running notary and with a log of its own.
+what recording adds to a whole run (/bin/true), with a running notary and with a log of its own: such a run waits for its
+records and, unlike one without, for the proof of its end. What it adds to one command is judged by audit-server.py.
 
 JSON on standard output, a table on standard error.
 GABION: the program (default build/gabion). BENCH_ROUNDS: runs of each kind (default 200). BENCH_EVENTS: default 80000."""
@@ -18,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 GABION = os.environ.get("GABION") or str(ROOT / "build/gabion")
 BUILD = pathlib.Path(GABION).resolve().parent.parent.parent
 # What is promised (docs/performance.md).
-EVENTS_PER_S, ADDED_MS, MEMORY_KIB = 20000, 1.0, 32768
+EVENTS_PER_S, MEMORY_KIB = 20000, 32768
 
 
 def load(socket, writers, events, window):
@@ -73,11 +74,11 @@ def main():
         "spread_ms": round(statistics.pstdev(times["off"]), 3),
         "promises": {
             "events_per_second": {"at_least": EVENTS_PER_S, "met": many["events_per_second"] >= EVENTS_PER_S},
-            "added_p50_ms": {"at_most": ADDED_MS, "met": p50["notary"] - p50["off"] <= ADDED_MS},
             "memory_peak_kib": {"at_most": MEMORY_KIB, "met": peak <= MEMORY_KIB},
         },
     }
     print(f"audit log, {rounds} rounds, load {before:.1f}", file=sys.stderr)
+    print(f"  added to a run, ms   {report['added_p50_ms']}", file=sys.stderr)
     for name, value in report["promises"].items():
         print(f"  {name:20} {report[name]!s:30} {value}", file=sys.stderr)
     print(json.dumps(report))

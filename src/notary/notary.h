@@ -69,7 +69,7 @@ struct notary_settings {
 
 /* --- server --- */
 struct notary;
-/* Opens (and repairs) the log and starts the writing thread. */
+/* Opens (and repairs) the log. */
 int notary_new(const struct notary_settings *s, struct notary **ret, struct err *err);
 struct notary *notary_free(struct notary *n); /* what was queued is written first */
 /* Takes a connected socket. */

@@ -1,30 +1,29 @@
 /*
- * queue.c - a ring of jobs between two threads.
+ * queue.c - a ring of jobs between the requests and the disk.
  *
- * Three numbers, each written by one side: pushed (loop), done (writer), released (loop). released <= done <= pushed <=
- * released + NOTARY_QUEUE. The writer takes all jobs there are, up to BATCH, and makes them durable with one commit:
- * the busier the notary, the larger the groups. Jobs for which nobody waits do not make it begin, for a while: the
- * commit of the next that matters takes them along. The ring is allocated once, so memory does not grow.
+ * released <= done <= pushed <= released + NOTARY_QUEUE. queue_turn() takes all jobs there are, up to BATCH, and makes
+ * them durable with one commit; requests that come meanwhile wait in their sockets, and are the next batch: the busier
+ * the notary, the larger the groups. There is no second thread: handing a job over and back would take as long as the
+ * disk. Jobs for which nobody waits do not make it begin, for a while: the commit of the next that matters takes them
+ * along. The ring is allocated once, so memory does not grow.
  *
- * Documents for which nobody waits are written behind the commit of their batch, so that no event waits for a file to
- * be made; but before anything is read that was asked for later.
+ * Documents for which nobody waits are written behind the commit of their batch and its answers, so that no event waits
+ * for a file to be made; but before anything is read that was asked for later.
  */
 #include "notary/queue.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
 
 enum { BATCH = 256, RETAIN_S = 600, QUIET_MS = 200, LINGER_JOBS = NOTARY_IN_FLIGHT / 4 };
+
+static const uint64_t MS = 1000000; /* in nanoseconds */
 
 struct document {
         char tenant[AUDIT_NAME], sandbox[ID_TEXT], what[8];
@@ -41,11 +40,8 @@ struct queue {
         uint64_t pushed, done, released;
         uint64_t urgent;    /* behind the last job that somebody waits for */
         uint64_t oldest_ns; /* since when jobs wait */
-        int done_fd;
-        bool stop, started;
-        pthread_t thread;
-        pthread_mutex_t lock;
-        pthread_cond_t wake;
+        uint64_t sync_ns;   /* when documents are to be durable; 0: they are */
+        uint64_t retain_ns; /* the next look at what may be dropped */
 };
 
 static struct job *job_at(const struct queue *q, uint64_t i) {
@@ -144,92 +140,65 @@ static uint64_t batch_end(const struct queue *q) {
         return end == q->done && end < q->pushed ? end + 1 : end;
 }
 
-/* Waits for jobs, at most until the next look at what may be dropped. False: the end. */
-static bool wait_for_jobs(struct queue *q, uint64_t until_ns, uint64_t *ret_from, uint64_t *ret_to) {
-        bool stop;
+static bool is_due(const struct queue *q, uint64_t now) {
+        return q->urgent > q->done || q->pushed - q->done >= LINGER_JOBS ||
+               (q->pushed > q->done && now >= q->oldest_ns + NOTARY_LINGER_MS * MS);
+}
 
-        (void) pthread_mutex_lock(&q->lock);
-        while (q->urgent <= q->done && q->pushed - q->done < LINGER_JOBS && !q->stop) {
-                uint64_t until = q->oldest_ns + NOTARY_LINGER_MS * 1000000ull;
-                struct timespec ts;
+int queue_wait_ms(const struct queue *q) {
+        uint64_t now = clock_mono_ns(), next = q->retain_ns;
 
-                if (q->pushed == q->done || until > until_ns)
-                        until = until_ns;
-                ts = (struct timespec){ .tv_sec = (time_t) (until / 1000000000),
-                                        .tv_nsec = (long) (until % 1000000000) };
-                if (pthread_cond_timedwait(&q->wake, &q->lock, &ts) == ETIMEDOUT)
-                        break;
+        if (is_due(q, now) || q->n_documents > 0)
+                return 0;
+        if (q->pushed > q->done && q->oldest_ns + NOTARY_LINGER_MS * MS < next)
+                next = q->oldest_ns + NOTARY_LINGER_MS * MS;
+        if (q->sync_ns > 0 && q->sync_ns < next)
+                next = q->sync_ns;
+        return next <= now ? 0 : (int) ((next - now) / MS) + 1;
+}
+
+void queue_turn(struct queue *q) {
+        if (is_due(q, clock_mono_ns())) {
+                uint64_t to = batch_end(q);
+
+                batch_do(q, q->done, to);
+                q->done = to;
+                q->oldest_ns = clock_mono_ns();
         }
-        *ret_from = q->done;
-        *ret_to = batch_end(q);
-        stop = q->stop && q->pushed == q->done;
-        (void) pthread_mutex_unlock(&q->lock);
-        return !stop;
 }
 
-static void tell_done(struct queue *q, uint64_t to) {
-        (void) pthread_mutex_lock(&q->lock);
-        q->done = to;
-        q->oldest_ns = clock_mono_ns();
-        (void) pthread_mutex_unlock(&q->lock);
-        (void) eventfd_write(q->done_fd, 1);
-}
-
-static void *writer(void *arg) {
-        struct queue *q = arg;
-        uint64_t from, to, retain_ns = clock_mono_ns();
+void queue_tidy(struct queue *q) {
+        uint64_t now = clock_mono_ns();
         struct err err = { 0 };
-        bool unsynced = false;
 
-        for (;;) {
-                uint64_t soon = clock_mono_ns() + QUIET_MS * 1000000ull;
-
-                if (!wait_for_jobs(q, unsynced && soon < retain_ns ? soon : retain_ns, &from, &to))
-                        break;
-                if (clock_mono_ns() >= retain_ns) {
-                        if (q->s->n_keeps > 0)
-                                (void) ledger_tenants(q->s->log.dir, retain_one, q, &err);
-                        retain_ns = clock_mono_ns() + RETAIN_S * 1000000000ull;
-                }
-                if (from == to) { /* a quiet moment: documents become durable, which nobody waits for */
-                        if (ledger_sync(q->ledger, &err) < 0)
-                                (void) fprintf(stderr, "gabion-notary: %s\n", err.msg);
-                        unsynced = false;
-                        continue;
-                }
-                batch_do(q, from, to);
-                tell_done(q, to);
+        if (q->n_documents > 0) {
                 documents_write(q);
-                unsynced = true;
+                q->sync_ns = now + QUIET_MS * MS;
         }
-        return NULL;
+        if (q->sync_ns > 0 && now >= q->sync_ns) { /* a quiet moment: nobody waits for this */
+                if (ledger_sync(q->ledger, &err) < 0)
+                        (void) fprintf(stderr, "gabion-notary: %s\n", err.msg);
+                q->sync_ns = 0;
+        }
+        if (now >= q->retain_ns) {
+                if (q->s->n_keeps > 0)
+                        (void) ledger_tenants(q->s->log.dir, retain_one, q, &err);
+                q->retain_ns = clock_mono_ns() + RETAIN_S * 1000 * MS;
+        }
 }
 
 int queue_new(const struct notary_settings *s, struct queue **ret, struct err *err) {
         struct queue *q = calloc(1, sizeof(*q));
-        pthread_condattr_t attr;
         int r;
 
         if (!q)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "notary: out of memory");
         q->s = s;
-        q->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         q->jobs = calloc(NOTARY_QUEUE, sizeof(*q->jobs));
-        (void) pthread_mutex_init(&q->lock, NULL);
-        (void) pthread_condattr_init(&attr);
-        (void) pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-        (void) pthread_cond_init(&q->wake, &attr);
-        (void) pthread_condattr_destroy(&attr);
-        r = q->done_fd < 0 || !q->jobs ? err_set(err, -ENOMEM, ERR_INTERNAL, "notary: out of memory")
-                                       : ledger_open(&s->log, &q->ledger, err);
+        r = q->jobs ? ledger_open(&s->log, &q->ledger, err)
+                    : err_set(err, -ENOMEM, ERR_INTERNAL, "notary: out of memory");
         if (r == 0 && s->recover)
                 r = ledger_recover(q->ledger, err);
-        if (r == 0) {
-                r = -pthread_create(&q->thread, NULL, writer, q);
-                if (r < 0)
-                        (void) err_set(err, r, ERR_INTERNAL, "notary: thread: %s", strerror(-r));
-        }
-        q->started = r == 0;
         if (r < 0) {
                 (void) queue_free(q);
                 return r;
@@ -241,24 +210,16 @@ int queue_new(const struct notary_settings *s, struct queue **ret, struct err *e
 struct queue *queue_free(struct queue *q) {
         if (!q)
                 return NULL;
-        if (q->started) {
-                (void) pthread_mutex_lock(&q->lock);
-                q->stop = true;
-                (void) pthread_cond_signal(&q->wake);
-                (void) pthread_mutex_unlock(&q->lock);
-                (void) pthread_join(q->thread, NULL);
+        while (q->done < q->pushed) {
+                q->urgent = q->pushed;
+                queue_turn(q);
+                documents_write(q);
         }
+        documents_write(q);
         (void) ledger_free(q->ledger);
-        own_closep(&q->done_fd);
-        (void) pthread_cond_destroy(&q->wake);
-        (void) pthread_mutex_destroy(&q->lock);
         free(q->jobs);
         free(q);
         return NULL;
-}
-
-int queue_done_fd(const struct queue *q) {
-        return q->done_fd;
 }
 
 struct job *queue_place(struct queue *q) {
@@ -270,27 +231,15 @@ struct job *queue_place_at(struct queue *q, size_t i) {
 }
 
 void queue_push(struct queue *q) {
-        bool wakes;
-
-        (void) pthread_mutex_lock(&q->lock);
-        wakes = !job_at(q, q->pushed)->lazy || q->pushed == q->done || q->pushed - q->done >= LINGER_JOBS;
         if (q->pushed == q->done)
                 q->oldest_ns = clock_mono_ns();
         q->pushed++;
         if (!job_at(q, q->pushed - 1)->lazy)
                 q->urgent = q->pushed;
-        if (wakes)
-                (void) pthread_cond_signal(&q->wake);
-        (void) pthread_mutex_unlock(&q->lock);
 }
 
 struct job *queue_done(struct queue *q) {
-        uint64_t done;
-
-        (void) pthread_mutex_lock(&q->lock);
-        done = q->done;
-        (void) pthread_mutex_unlock(&q->lock);
-        return q->released < done ? job_at(q, q->released) : NULL;
+        return q->released < q->done ? job_at(q, q->released) : NULL;
 }
 
 void queue_release(struct queue *q) {

@@ -1,4 +1,4 @@
-/* queue.h - what waits for the disk, and the thread that writes it. Private to notary/. */
+/* queue.h - what waits for the disk. Private to notary/. */
 #pragma once
 
 #include "base/err.h"
@@ -23,17 +23,22 @@ struct job {
 
 struct queue;
 
-/* done_fd becomes readable when jobs are done. Borrows the settings. */
+/* Borrows the settings. */
 int queue_new(const struct notary_settings *s, struct queue **ret, struct err *err);
-/* Writes what is queued, ends the thread. */
+/* Writes what is queued. */
 struct queue *queue_free(struct queue *q);
-int queue_done_fd(const struct queue *q);
-/* A free place to fill, or NULL when all are taken; then queue_push() hands it over. One thread only. _at: the one
+/* Makes a batch durable, if one is due; its jobs are done then. */
+void queue_turn(struct queue *q);
+/* When those are answered: documents, and what is to be done now and then. */
+void queue_tidy(struct queue *q);
+/* Until one of both wants to be called, at most. */
+int queue_wait_ms(const struct queue *q);
+/* A free place to fill, or NULL when all are taken; then queue_push() hands it over. _at: the one
  * behind i others that are free. */
 struct job *queue_place(struct queue *q);
 struct job *queue_place_at(struct queue *q, size_t i);
 void queue_push(struct queue *q);
-/* The next job that is done, or NULL; queue_release() when it was answered. The same thread. */
+/* The next job that is done, or NULL; queue_release() when it was answered. */
 struct job *queue_done(struct queue *q);
 void queue_release(struct queue *q);
 bool queue_idle(const struct queue *q); /* nothing queued, nothing to answer */

@@ -1,5 +1,5 @@
 /*
- * server.c - peers, requests and replies. One thread; the disk is the queue's (queue.c).
+ * server.c - peers, requests and replies. The disk is the queue's (queue.c).
  *
  * A peer is refused by its credentials when it connects, and by the gate when it asks for what it may not. One that
  * breaks the protocol is cut off, and the log says so. Back-pressure: from a peer with NOTARY_IN_FLIGHT unanswered
@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -22,7 +21,7 @@
 #include "notary/queue.h"
 
 enum { STOPPING = -2 };
-enum { AT_LISTEN, AT_STOP, AT_DONE, AT_DOSSIER, AT_PEERS };
+enum { AT_LISTEN, AT_STOP, AT_DOSSIER, AT_PEERS };
 
 struct peer {
         uint64_t id; /* 0: free */
@@ -341,10 +340,8 @@ static void on_accept(struct notary *n, int listen_fd) {
 }
 
 static void on_done(struct notary *n) {
-        eventfd_t count;
         struct job *j;
 
-        (void) eventfd_read(queue_done_fd(n->queue), &count);
         while ((j = queue_done(n->queue))) {
                 uint8_t body[8];
                 struct wr w = wr_to(body, sizeof(body));
@@ -408,7 +405,6 @@ static size_t poll_set(struct notary *n, int listen_fd, int stop_fd, struct poll
 
         p[AT_LISTEN] = (struct pollfd){ n->n_peers < NOTARY_PEERS ? listen_fd : -1, POLLIN, 0 };
         p[AT_STOP] = (struct pollfd){ stop_fd, POLLIN, 0 };
-        p[AT_DONE] = (struct pollfd){ queue_done_fd(n->queue), POLLIN, 0 };
         p[AT_DOSSIER] = (struct pollfd){ dossiers_done_fd(n->dossiers), POLLIN, 0 };
         for (size_t i = 0; room && i < NOTARY_PEERS; i++)
                 if (n->peers[i].id && !n->peers[i].gone && n->peers[i].in_flight < NOTARY_IN_FLIGHT) {
@@ -429,7 +425,7 @@ int notary_serve(struct notary *n, int listen_fd, int stop_fd, struct err *err) 
                 if (queue_idle(n->queue) && (stop_fd == STOPPING || (listen_fd < 0 && n->n_peers == 0)))
                         return 0;
                 k = poll_set(n, listen_fd, stop_fd, p, ids);
-                if (poll(p, k, -1) < 0) {
+                if (poll(p, k, queue_wait_ms(n->queue)) < 0) {
                         if (errno == EINTR)
                                 continue;
                         return err_set(err, -errno, ERR_INTERNAL, "notary: poll: %s", strerror(errno));
@@ -438,8 +434,6 @@ int notary_serve(struct notary *n, int listen_fd, int stop_fd, struct err *err) 
                         stop_fd = STOPPING;
                         listen_fd = -1;
                 }
-                if (p[AT_DONE].revents)
-                        on_done(n);
                 if (p[AT_DOSSIER].revents)
                         on_dossier_done(n);
                 for (size_t i = AT_PEERS; i < k; i++) {
@@ -450,5 +444,8 @@ int notary_serve(struct notary *n, int listen_fd, int stop_fd, struct err *err) 
                 }
                 if (p[AT_LISTEN].revents)
                         on_accept(n, listen_fd);
+                queue_turn(n->queue);
+                on_done(n);
+                queue_tidy(n->queue);
         }
 }
