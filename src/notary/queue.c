@@ -183,7 +183,7 @@ void queue_tidy(struct queue *q) {
         if (now >= q->retain_ns) {
                 if (q->s->n_keeps > 0)
                         (void) ledger_tenants(q->s->log.dir, retain_one, q, &err);
-                q->retain_ns = clock_mono_ns() + RETAIN_S * 1000 * MS;
+                q->retain_ns = clock_mono_ns() + RETAIN_S * (1000 * MS);
         }
 }
 

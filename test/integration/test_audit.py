@@ -154,7 +154,7 @@ def test_a_notary_that_dies_ends_the_sandbox(log):
         def beside():
             return [pid for pid in harness.descendants(p.pid)
                     if any(str(log) in os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir())]
-        assert until(lambda: log.exists() and "exec.started" in codes(log) and verify(log).code == 0)
+        assert until(lambda: log.exists() and "evidence" in codes(log) and verify(log).code == 0)
         pid = until(beside)[0]
         os.kill(pid, signal.SIGKILL)
         assert p.wait(timeout=10) == 125
