@@ -173,8 +173,8 @@ def find_agent(pid, seconds=5.0):
 
 
 def slot_of(agent):
-    """The name of the slot of a sandbox by its agent's pid, from its control groups."""
-    return re.findall(r"sbx-\d+", pathlib.Path(f"/proc/{agent}/cgroup").read_text())[0]
+    """The name of the slot of a sandbox by its agent's pid, from its control groups, which it joins late."""
+    return until(lambda: re.findall(r"sbx-\d+", pathlib.Path(f"/proc/{agent}/cgroup").read_text()))[0]
 
 
 def control_groups():

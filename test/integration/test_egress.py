@@ -357,11 +357,11 @@ def test_budget_of_bytes_out(place, egress, servers):
     s = servers(world.echo)
     egress.add(place, driver.document(allow(rule(), bytes_out="1M"), resolve=[to(s)]))
     address = driver.resolve(place, NAME)
-    with pytest.raises(OSError), place.connect(address, 9000) as c:
-        threading.Thread(target=drain, args=(c,), daemon=True).start()
-        for _ in range(100):
-            c.sendall(bytes(65536))
-            time.sleep(0.001)
+    for _ in range(2):  # what the first one left over is less than the second one wants
+        with pytest.raises(OSError), place.connect(address, 9000) as c:
+            threading.Thread(target=drain, args=(c,), daemon=True).start()
+            for _ in range(100):
+                c.sendall(bytes(65536))
+                time.sleep(0.001)
     r = egress.find(code="net.budget")
     assert r["rule"] == "budget:bytes_out" and r["bytes_out"] <= 1 << 20
-    assert is_reset(place, address, 9000)
