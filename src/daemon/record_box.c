@@ -98,8 +98,8 @@ void record_running(struct box *b, const struct wp_created *made, int statement_
         b->read_back = made->read_back;
         memcpy(b->policy, made->policy, sizeof(b->policy));
         b->statement_fd = statement_fd >= 0 ? fcntl(statement_fd, F_DUPFD_CLOEXEC, 0) : -1;
-        b->later = evtimer_new(b->d->base, on_later, b);
-        if (!b->later || event_add(b->later, &later) < 0)
+        b->later = b->statement_fd >= 0 ? evtimer_new(b->d->base, on_later, b) : NULL;
+        if (!b->later || event_add(b->later, &later) < 0) /* asked for later, it might have ended by itself before */
                 record_read_back(b);
 }
 

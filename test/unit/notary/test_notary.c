@@ -111,6 +111,56 @@ static void acknowledged_events_are_in_the_log(void **state) {
         assert_int_equal(ended(&c), 0);
 }
 
+static int note(struct notary_client *c, const struct audit_event *ev, const char *kind, const char *text,
+                struct err *err) {
+        struct notary_batch b;
+
+        notary_begin(&b);
+        notary_put(&b, NOTARY_NOTE, ev);
+        return notary_send(c, &b, kind, text, text ? strlen(text) : 0, err);
+}
+
+static void notes_go_with_the_next_that_matters_or_by_themselves(void **state) {
+        struct notary_client c = served(geteuid(), 0);
+        struct audit_event first = event("acme", 1), second = event("acme", 2), third = event("acme", 3);
+        struct err err = { 0 };
+
+        (void) state;
+        assert_int_equal(note(&c, &first, NULL, NULL, &err), 0);
+        assert_int_equal(notary_append(&c, &second, &err), 0);
+        assert_int_equal(notary_wait(&c, PATIENCE_MS, &err), 0);
+        assert_int_equal(log_count("acme", first.id) + log_count("acme", second.id), 2);
+        assert_int_equal(note(&c, &third, NULL, NULL, &err), 0);
+        assert_int_equal(notary_wait(&c, PATIENCE_MS, &err), 0);
+        assert_int_equal(log_count("acme", third.id), 1);
+        assert_int_equal(ended(&c), 0);
+        assert_true(logs_verify("acme").ok);
+}
+
+/* A document that nobody waits for is written behind its answer; whoever asks then finds it all the same. */
+static void a_dossier_has_what_was_noted_before_it(void **state) {
+        struct notary_client c = served(geteuid(), 0);
+        struct audit_event ev = event("acme", 1);
+        AUTO_FREE char *text = NULL, *payload = NULL;
+        struct dossier_facts facts;
+        struct ledger_trust keys;
+        struct err err = { 0 };
+        char hash[HASH_TEXT];
+        size_t n;
+
+        (void) state;
+        hash_text(hash, "{\"a\":1}", 7);
+        audit_text(&ev, "receipt", hash);
+        assert_int_equal(note(&c, &ev, "end", "{\"a\":1}", &err), 0);
+        assert_int_equal(notary_wait(&c, PATIENCE_MS, &err), 0);
+        assert_int_equal(notary_dossier(&c, "acme", SANDBOX, PATIENCE_MS, &text, &n, &err), 0);
+        assert_int_equal(ledger_own_keys(logs_dir, &keys, &err), 0);
+        assert_int_equal(sign_open(text, n, DOSSIER_TYPE, keys.keys[0], &payload, &err), 0);
+        assert_int_equal(dossier_check(payload, strlen(payload), keys.keys[0], &facts, &err), 0);
+        assert_true(facts.has_end);
+        assert_int_equal(ended(&c), 0);
+}
+
 static void flood_is_taken_in_groups_and_nothing_is_lost(void **state) {
         enum { MANY = 5000 };
         struct notary_client c = served(geteuid(), 0);
@@ -314,6 +364,8 @@ int main(void) {
                 T(events_of_one_message_fail_together),
                 T(log_that_cannot_be_written_refuses),
                 T(statement_key_and_dossier),
+                T(notes_go_with_the_next_that_matters_or_by_themselves),
+                T(a_dossier_has_what_was_noted_before_it),
                 T(stop_answers_what_was_taken),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

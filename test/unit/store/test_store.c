@@ -405,6 +405,38 @@ static void second_opener_sees_what_was_committed(void **state) {
         store_sandbox_done(&b);
 }
 
+static uint64_t last_seen(struct store *s) {
+        struct store_last last = { 0 };
+        struct err err = { 0 };
+
+        return store_event_last(s, NULL, &last, &err) == 0 ? last.seq : 0;
+}
+
+static void events_are_committed_with_the_next_change(void **state) {
+        struct fixture *f = *state;
+        CLEANUP(store_closep) struct store *other = NULL;
+        const struct store_event e = { .time_ms = 1, .kind = "x", .data = "{}", .sandbox = "", .tenant = red.id };
+        struct store_sandbox b = sandbox(&red, 1, "{}");
+        struct err err = { 0 };
+        uint64_t seq;
+
+        assert_int_equal(store_open(f->path, &other, &err), 0);
+        assert_int_equal(store_event_add(f->store, &e, &seq, &err), 0);
+        assert_int_equal(last_seen(f->store), seq);
+        assert_int_equal(last_seen(other), 0);
+        assert_int_equal(store_sandbox_add(f->store, &b, &err), 0);
+        assert_int_equal(last_seen(other), seq);
+        /* What is begun stays together, and a row that is refused takes nothing else with it. */
+        assert_int_equal(store_begin(f->store, &err), 0);
+        assert_int_equal(store_sandbox_add(f->store, &b, &err), -EEXIST);
+        assert_int_equal(store_event_add(f->store, &e, &seq, &err), 0);
+        assert_int_equal(store_sandbox_set_end(f->store, b.id, 5, &err), 0);
+        assert_true(last_seen(other) < seq);
+        assert_int_equal(store_settle(f->store, &err), 0);
+        assert_int_equal(last_seen(other), seq);
+        assert_int_equal(store_settle(f->store, &err), 0);
+}
+
 #define WITH(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void) {
@@ -424,6 +456,7 @@ int main(void) {
                 WITH(the_last_event_is_known),
                 WITH(only_what_is_being_made_can_start),
                 WITH(second_opener_sees_what_was_committed),
+                WITH(events_are_committed_with_the_next_change),
         };
 
         return cmocka_run_group_tests_name("store", tests, NULL, NULL);
