@@ -137,27 +137,41 @@ static void notes_go_with_the_next_that_matters_or_by_themselves(void **state) {
         assert_true(logs_verify("acme").ok);
 }
 
+/* Asks for the dossier of the sandbox, and checks it with the oldest key. */
+static struct dossier_facts dossier(struct notary_client *c, const struct ledger_trust *keys) {
+        AUTO_FREE char *text = NULL, *payload = NULL;
+        struct dossier_facts facts;
+        struct err err = { 0 };
+        size_t n;
+
+        if (notary_dossier(c, "acme", SANDBOX, PATIENCE_MS, &text, &n, &err) < 0)
+                fail_msg("%s", err.msg);
+        assert_int_equal(sign_open(text, n, DOSSIER_TYPE, keys->keys[0], &payload, &err), 0);
+        assert_int_equal(dossier_check(payload, strlen(payload), keys->keys[0], &facts, &err), 0);
+        return facts;
+}
+
+static struct audit_event ended_with(const char *receipt) {
+        struct audit_event ev = event("acme", 1);
+        char hash[HASH_TEXT];
+
+        hash_text(hash, receipt, strlen(receipt));
+        audit_text(&ev, "receipt", hash);
+        return ev;
+}
+
 /* A document that nobody waits for is written behind its answer; whoever asks then finds it all the same. */
 static void a_dossier_has_what_was_noted_before_it(void **state) {
         struct notary_client c = served(geteuid(), 0);
-        struct audit_event ev = event("acme", 1);
-        AUTO_FREE char *text = NULL, *payload = NULL;
-        struct dossier_facts facts;
+        const struct audit_event ev = ended_with("{\"a\":1}");
         struct ledger_trust keys;
         struct err err = { 0 };
-        char hash[HASH_TEXT];
-        size_t n;
 
         (void) state;
-        hash_text(hash, "{\"a\":1}", 7);
-        audit_text(&ev, "receipt", hash);
         assert_int_equal(note(&c, &ev, "end", "{\"a\":1}", &err), 0);
         assert_int_equal(notary_wait(&c, PATIENCE_MS, &err), 0);
-        assert_int_equal(notary_dossier(&c, "acme", SANDBOX, PATIENCE_MS, &text, &n, &err), 0);
         assert_int_equal(ledger_own_keys(logs_dir, &keys, &err), 0);
-        assert_int_equal(sign_open(text, n, DOSSIER_TYPE, keys.keys[0], &payload, &err), 0);
-        assert_int_equal(dossier_check(payload, strlen(payload), keys.keys[0], &facts, &err), 0);
-        assert_true(facts.has_end);
+        assert_true(dossier(&c, &keys).has_end);
         assert_int_equal(ended(&c), 0);
 }
 
@@ -299,29 +313,23 @@ static void log_that_cannot_be_written_refuses(void **state) {
 
 static void statement_key_and_dossier(void **state) {
         struct notary_client c = served(geteuid(), 0);
-        struct audit_event ev = event("acme", 1);
-        AUTO_FREE char *text = NULL, *payload = NULL;
+        const struct audit_event ev = ended_with("{\"a\":1}");
         struct dossier_facts facts;
         struct ledger_trust keys;
         struct err err = { 0 };
         struct notary_batch b;
-        char hash[HASH_TEXT];
+        char *text = NULL;
         size_t n;
 
         (void) state;
-        hash_text(hash, "{\"a\":1}", 7);
-        audit_text(&ev, "receipt", hash);
         notary_begin(&b);
         notary_put(&b, NOTARY_EVENT, &ev);
         assert_int_equal(notary_send(&c, &b, "end", "{\"a\":1}", 7, &err), 0);
         assert_int_equal(notary_wait(&c, PATIENCE_MS, &err), 0);
         assert_int_equal(notary_rotate(&c, PATIENCE_MS, &err), 0);
-        if (notary_dossier(&c, "acme", SANDBOX, PATIENCE_MS, &text, &n, &err) < 0)
-                fail_msg("%s", err.msg);
         assert_int_equal(ledger_own_keys(logs_dir, &keys, &err), 0);
         assert_int_equal(keys.n_keys, 2);
-        assert_int_equal(sign_open(text, n, DOSSIER_TYPE, keys.keys[0], &payload, &err), 0);
-        assert_int_equal(dossier_check(payload, strlen(payload), keys.keys[0], &facts, &err), 0);
+        facts = dossier(&c, &keys);
         assert_int_equal(facts.events, 1);
         assert_true(facts.has_end && !facts.has_start);
         assert_int_equal(notary_dossier(&c, "acme", "aaaaaaaaaaaaaaaaaaaa", PATIENCE_MS, &text, &n, &err), -ENOENT);
