@@ -1,12 +1,12 @@
 /*
  * control_create.c - POST /sandboxes: decode, compose, quota, admission, record, notary and warden, reply.
  *
- * Notary and warden are asked at the same time. Nobody can use the sandbox before both have answered, and one that
- * cannot be recorded is ended again.
+ * Warden and notary are asked at the same time, the slower first, and the row is committed while they work. Nobody can
+ * use the sandbox before all three are done, and one that cannot be recorded is ended again.
  *
  * A create outlives its request: if the client goes away, what was not begun is dropped, and what was made is ended,
- * because nobody would know that it is there. The row and the event come before the effect; a create that was cut off
- * by a crash is found by them (reconcile.h).
+ * because nobody would know that it is there. One that was cut off by a crash has a row that says "creating", or none:
+ * either way it was promised to nobody, and what was made of it is ended (reconcile.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,8 +47,8 @@ struct making {
         char id[ID_TEXT], tenant[ID_TEXT], key[ID_TEXT];
         const char *bind; /* of the tenant, for its connections */
         uint64_t created_ms;
-        bool recording, starting; /* under way: notary, warden */
-        struct err unrecorded, failed;
+        bool starting, recording, committing; /* under way: warden, notary, store */
+        struct err failed, unrecorded, uncommitted; /* code 0: it was not */
         bool made;
         struct wp_created created; /* then */
         int statement_fd;          /* may be -1 */
@@ -182,24 +182,23 @@ static void finish(struct making *m) {
         making_free(m);
 }
 
-/* Goes on when both have answered. */
-static void when_both(struct making *m) {
+/* Goes on when all three are done. */
+static void when_all(struct making *m) {
         static const struct err why = { .code = -ECONNREFUSED,
                                         .kind = ERR_BUSY,
                                         .msg = "the audit log cannot be written now" };
 
-        if (m->recording || m->starting)
+        if (m->starting || m->recording || m->committing)
                 return;
-        if (m->unrecorded.code < 0) {
-                log_error(&m->d->log, "audit", &m->unrecorded);
-                if (m->made)
-                        warden_ask(m->d->warden, WP_KILL, m->id, on_orphan_ended, m->d);
-                fail(m, &why);
-        } else if (m->failed.code < 0) {
-                fail(m, &m->failed);
-        } else {
+        if (m->unrecorded.code == 0 && m->uncommitted.code == 0 && m->failed.code == 0) {
                 finish(m);
+                return;
         }
+        if (m->made)
+                warden_ask(m->d->warden, WP_KILL, m->id, on_orphan_ended, m->d);
+        if (m->unrecorded.code < 0)
+                log_error(&m->d->log, "audit", &m->unrecorded);
+        fail(m, m->unrecorded.code < 0 ? &why : m->uncommitted.code < 0 ? &m->uncommitted : &m->failed);
 }
 
 static void on_made(void *arg, const struct err *failed, const struct warden_reply *reply) {
@@ -213,14 +212,15 @@ static void on_made(void *arg, const struct err *failed, const struct warden_rep
                 m->created = reply->created;
                 m->statement_fd = reply->fd < 0 ? -1 : fcntl(reply->fd, F_DUPFD_CLOEXEC, 0);
         }
-        when_both(m);
+        when_all(m);
 }
 
+/* The row and its event; store_settle() commits them. */
 static int record(struct making *m, struct err *err) {
         CLEANUP(json_freep) struct json *data = json_new_object();
         struct store_sandbox row;
         struct err later = { 0 };
-        int r, settled;
+        int r;
 
         row_of(m, &row);
         r = store_begin(m->d->store, err);
@@ -232,10 +232,11 @@ static int record(struct making *m, struct err *err) {
         json_set_int(data, "timeout_s", m->create.timeout_s);
         if (r == 0)
                 r = event_emit(m->d, m->tenant, m->id, "sandbox.create", TAKE_PTR(data), err);
-        settled = store_settle(m->d->store, r < 0 ? &later : err);
+        if (r < 0)
+                (void) store_settle(m->d->store, &later);
         if (r < 0 && r != -EEXIST)
                 (void) store_sandbox_move(m->d->store, m->id, STORE_GONE, "failed", clock_real_ms(), &later);
-        return r < 0 ? r : settled;
+        return r;
 }
 
 static void make(struct making *m) {
@@ -258,7 +259,7 @@ static void on_recorded(void *arg, const struct err *failed, int fd) {
         m->recording = false;
         if (failed)
                 m->unrecorded = *failed;
-        when_both(m);
+        when_all(m);
 }
 
 static void on_start(struct admit_op *op) {
@@ -277,19 +278,18 @@ static void on_start(struct admit_op *op) {
                 give_up(m);
                 return;
         }
-        m->starting = true;
+        m->starting = m->recording = m->committing = true; /* until all are asked, whoever answers at once */
+        make(m);
         if (m->d->scribe) {
-                m->recording = true;
                 row_of(m, &row);
                 record_create(&ev, &row, m->key);
                 scribe_ask(m->d->scribe, &ev, on_recorded, m);
+        } else {
+                m->recording = false;
         }
-        if (m->unrecorded.code == 0) {
-                make(m);
-                return;
-        }
-        m->starting = false; /* there is no room to write it down */
-        when_both(m);
+        (void) store_settle(m->d->store, &m->uncommitted);
+        m->committing = false;
+        when_all(m);
 }
 
 /* --- the request --- */
