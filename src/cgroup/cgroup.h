@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct err;
-struct json;
+struct json_emit;
 
 enum { CGROUP_NAME = 48, CGROUP_V1_MAX = 8, CGROUP_DEVICES = 8, CGROUP_SETTINGS = 16 };
 
@@ -42,7 +42,7 @@ struct cgroup {
         int tasks_fds[CGROUP_V1_MAX]; /* v1: the child writes "0" to each */
         size_t n_tasks;
         bool counted;                   /* private: see cgroup_make_first() */
-        unsigned made;                  /* private: in which hierarchies of the host the group exists */
+        unsigned made;                  /* in which hierarchies of the host the group exists; only for cgroup_refer() */
         int limit_fds[CGROUP_SETTINGS]; /* private: files of limits that were written, plus one; for reading back */
         const struct cgroup_host *host;
 };
@@ -95,9 +95,11 @@ int cgroup_remove_now(struct cgroup *c, struct err *err); /* without retrying */
 /* Closes the descriptors only; somebody else removes the groups. */
 void cgroup_close(struct cgroup *c);
 
-/* Names the groups without opening any, for cgroup_usage() and cgroup_remove_now() alone: what is not there is not
- * removed. */
-int cgroup_refer(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err);
+/*
+ * Names the groups without opening any. made: of the group when it was made; it can be limited and compared then. 0 is
+ * for cgroup_usage() and cgroup_remove_now() alone: what is not there is not removed.
+ */
+int cgroup_refer(const struct cgroup_host *h, const char *name, unsigned made, struct cgroup *ret, struct err *err);
 
 /* Opens the groups of a name that an earlier process left behind, so that they can be killed and removed. */
 int cgroup_open(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err);
@@ -109,5 +111,5 @@ int cgroup_open(const struct cgroup_host *h, const char *name, struct cgroup *re
  */
 const char *cgroup_parent(const struct cgroup_host *h, size_t i);
 
-/* Facts for evidence: paths and the limit files with their contents. Adds to a JSON object. */
-int cgroup_describe(const struct cgroup *c, struct json *into, struct err *err);
+/* Facts for evidence as one object: paths, and the limit files with their contents. */
+int cgroup_describe(const struct cgroup *c, struct json_emit *e, const char *key, struct err *err);

@@ -10,33 +10,34 @@
 
 static const char *const mode_names[] = { [CGROUP_V2] = "v2", [CGROUP_HYBRID] = "hybrid", [CGROUP_V1] = "v1" };
 
+/* Sorted by file, for each version. */
 static const struct fact {
         enum cgroup_ctl ctl;
         bool v2;
         const char *file;
         bool is_swap;
 } facts[] = {
-        { CGROUP_MEMORY, true, "memory.max", false },
-        { CGROUP_MEMORY, true, "memory.swap.max", true },
-        { CGROUP_MEMORY, true, "memory.oom.group", false },
         { CGROUP_CPU, true, "cpu.max", false },
-        { CGROUP_PIDS, true, "pids.max", false },
         { CGROUP_IO, true, "io.max", false },
+        { CGROUP_MEMORY, true, "memory.max", false },
+        { CGROUP_MEMORY, true, "memory.oom.group", false },
+        { CGROUP_MEMORY, true, "memory.swap.max", true },
+        { CGROUP_PIDS, true, "pids.max", false },
+        { CGROUP_IO, false, "blkio.throttle.read_bps_device", false },
+        { CGROUP_IO, false, "blkio.throttle.write_bps_device", false },
+        { CGROUP_CPU, false, "cpu.cfs_period_us", false },
+        { CGROUP_CPU, false, "cpu.cfs_quota_us", false },
         { CGROUP_MEMORY, false, "memory.limit_in_bytes", false },
         { CGROUP_MEMORY, false, "memory.memsw.limit_in_bytes", true },
         { CGROUP_MEMORY, false, "memory.swappiness", true },
-        { CGROUP_CPU, false, "cpu.cfs_quota_us", false },
-        { CGROUP_CPU, false, "cpu.cfs_period_us", false },
         { CGROUP_PIDS, false, "pids.max", false },
-        { CGROUP_IO, false, "blkio.throttle.read_bps_device", false },
-        { CGROUP_IO, false, "blkio.throttle.write_bps_device", false },
 };
 
 static bool has_group(const struct cgroup *c, const struct cgroup_hier *h) {
         return h && (c->made & BIT(h - c->host->hiers));
 }
 
-static void describe_paths(const struct cgroup *c, struct json *into) {
+static struct json *describe_paths(const struct cgroup *c) {
         struct json *paths = json_new_object();
 
         for (size_t i = 0; i < c->host->n; i++) {
@@ -53,17 +54,15 @@ static void describe_paths(const struct cgroup *c, struct json *into) {
                 (void) snprintf(path, sizeof(path), "%s/%s", h->path, c->name);
                 json_set_str(paths, names, path);
         }
-        json_set(into, "paths", paths);
+        return paths;
 }
 
-int cgroup_describe(const struct cgroup *c, struct json *into, struct err *err) {
-        struct json *files = json_new_object();
+int cgroup_describe(const struct cgroup *c, struct json_emit *e, const char *key, struct err *err) {
         bool swap_is_limited = false;
+        int result = 0;
 
-        json_set_str(into, "mode", mode_names[c->mode]);
-        json_set_str(into, "name", c->name);
-        describe_paths(c, into);
-        json_set(into, "files", files);
+        json_emit_object(e, key);
+        json_emit_object(e, "files");
         for (size_t i = 0; i < ARRAY_SIZE(facts); i++) {
                 const struct cgroup_hier *h = cgroup_host_of(c->host, facts[i].ctl);
                 char text[CGROUP_TEXT];
@@ -71,17 +70,22 @@ int cgroup_describe(const struct cgroup *c, struct json *into, struct err *err) 
 
                 if (!has_group(c, h) || h->v2 != facts[i].v2)
                         continue;
-                r = cgroup_file_read(c, h, facts[i].file, text, sizeof(text));
+                r = cgroup_limit_read(c, h, facts[i].file, text, sizeof(text));
                 if (r == -ENOENT)
                         continue;
                 if (r < 0)
-                        return err_set(err, r, ERR_INTERNAL, "read %s of control group %s: %s", facts[i].file, c->name,
-                                       strerrorname_np(-r));
+                        result = err_set(err, r, ERR_INTERNAL, "read %s of control group %s: %s", facts[i].file,
+                                         c->name, strerrorname_np(-r));
                 if (r > 0 && text[r - 1] == '\n')
                         text[r - 1] = '\0';
-                json_set_str(files, facts[i].file, text);
+                json_emit_text(e, facts[i].file, r < 0 ? NULL : text);
                 swap_is_limited |= facts[i].is_swap;
         }
-        json_set_str(into, "swap", swap_is_limited ? "limited to none" : "the host has none, and this kernel no limit");
-        return 0;
+        json_emit_close(e, '}');
+        json_emit_str(e, "mode", mode_names[c->mode]);
+        json_emit_str(e, "name", c->name);
+        json_emit_tree(e, "paths", describe_paths(c));
+        json_emit_str(e, "swap", swap_is_limited ? "limited to none" : "the host has none, and this kernel no limit");
+        json_emit_close(e, '}');
+        return result;
 }

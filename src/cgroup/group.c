@@ -163,11 +163,11 @@ int cgroup_join_late(struct cgroup *c, struct err *err) {
         return 0;
 }
 
-int cgroup_refer(const struct cgroup_host *h, const char *name, struct cgroup *ret, struct err *err) {
+int cgroup_refer(const struct cgroup_host *h, const char *name, unsigned made, struct cgroup *ret, struct err *err) {
         int r = group_start(h, name, ret, err);
 
         for (size_t i = 0; r == 0 && i < h->n; i++)
-                if (h->hiers[i].parent_fd >= 0)
+                if (h->hiers[i].parent_fd >= 0 && (made == 0 || made & BIT(i)))
                         ret->made |= BIT(i);
         return r;
 }

@@ -105,26 +105,28 @@ static int setting_instead(struct setting *s, struct err *err) {
         return limit_error(-ENOENT, s->ctl, "open", s->file, err);
 }
 
-/* Writes a limit and keeps its file open: reading it back then costs one call instead of three. */
+/* Writes a limit and keeps its file open: reading it back then costs one call instead of three. Not one that stands in
+ * for an absent file, as the slot is found by the name. */
 static int keep_write(struct cgroup *c, const struct cgroup_hier *h, const char *file, const char *text, size_t slot) {
         AUTO_FD int fd = cgroup_file_open(c, h, file, O_RDWR);
         int r = fd < 0 ? fd : fd_write_all(fd, text, strlen(text));
 
-        if (r == 0 && c->limit_fds[slot] == 0)
+        if (r == 0 && c->limit_fds[slot] == 0 && str_eq(file, settings[slot].file))
                 c->limit_fds[slot] = TAKE_FD(fd) + 1;
         return r;
 }
 
-static int keep_read(const struct cgroup *c, const struct cgroup_hier *h, const struct setting *s, size_t slot,
-                     char dst[VALUE_MAX]) {
-        ssize_t n;
+int cgroup_limit_read(const struct cgroup *c, const struct cgroup_hier *h, const char *file, char *dst, size_t cap) {
+        for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
+                ssize_t n;
 
-        /* A file that stands in for an absent one has another name than the slot's. */
-        if (c->limit_fds[slot] == 0 || s->file != settings[slot].file)
-                return cgroup_file_read(c, h, s->file, dst, VALUE_MAX);
-        n = pread(c->limit_fds[slot] - 1, dst, VALUE_MAX - 1, 0);
-        dst[n > 0 ? n : 0] = '\0';
-        return n < 0 ? -errno : (int) n;
+                if (c->limit_fds[i] == 0 || settings[i].v2 != h->v2 || !str_eq(settings[i].file, file))
+                        continue;
+                n = pread(c->limit_fds[i] - 1, dst, cap - 1, 0);
+                dst[n > 0 ? n : 0] = '\0';
+                return n < 0 ? -errno : (int) n;
+        }
+        return cgroup_file_read(c, h, file, dst, cap);
 }
 
 static int setting_write(struct cgroup *c, const struct cgroup_limits *l, struct setting s, size_t slot,
@@ -146,17 +148,16 @@ static int setting_write(struct cgroup *c, const struct cgroup_limits *l, struct
         return r < 0 ? limit_error(r, s.ctl, "write", s.file, err) : 0;
 }
 
-static int setting_verify(const struct cgroup *c, const struct cgroup_limits *l, struct setting s, size_t slot,
-                          struct err *err) {
+static int setting_verify(const struct cgroup *c, const struct cgroup_limits *l, struct setting s, struct err *err) {
         const struct cgroup_hier *h = cgroup_host_of(c->host, s.ctl);
         char want[VALUE_MAX], have[VALUE_MAX];
         int r;
 
         value_text(s.value, l, want);
-        r = keep_read(c, h, &s, slot, have);
+        r = cgroup_limit_read(c, h, s.file, have, sizeof(have));
         if (r == -ENOENT && s.absent != ABSENT_ERROR) {
                 r = setting_instead(&s, err);
-                return r == 0 ? setting_verify(c, l, s, slot, err) : r < 0 ? r : 0;
+                return r == 0 ? setting_verify(c, l, s, err) : r < 0 ? r : 0;
         }
         if (r < 0)
                 return limit_error(r, s.ctl, "read", s.file, err);
@@ -269,6 +270,6 @@ int cgroup_verify(const struct cgroup *c, const struct cgroup_limits *l, struct 
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(settings); i++)
                 if (settings[i].v2 == cgroup_host_of(c->host, settings[i].ctl)->v2)
-                        r = setting_verify(c, l, settings[i], i, err);
+                        r = setting_verify(c, l, settings[i], err);
         return r == 0 && has_io(l) ? io_verify(c, l, err) : r;
 }

@@ -35,5 +35,8 @@ int cgroup_file_read(const struct cgroup *c, const struct cgroup_hier *hier, con
 /* Opens it; flags as for open(), O_CLOEXEC is added. */
 int cgroup_file_open(const struct cgroup *c, const struct cgroup_hier *hier, const char *file, int flags);
 
+/* The same for reading, by the descriptor through which a limit was written, if there is one. */
+int cgroup_limit_read(const struct cgroup *c, const struct cgroup_hier *hier, const char *file, char *dst, size_t cap);
+
 /* Without swap on the host a missing swap limit is harmless. 0 or 1, or negative errno. */
 int cgroup_host_has_swap(void);

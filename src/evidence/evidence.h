@@ -14,7 +14,6 @@
 #include "base/hash.h"
 
 struct err;
-struct json;
 struct plan;
 struct sandbox;
 
@@ -56,7 +55,7 @@ struct evidence {
         int oom_score;
         uint64_t disk_bytes;
         char plan[HASH_TEXT],
-                policy[HASH_TEXT]; /* hashes that somebody has already; "": evidence_json() computes them */
+                policy[HASH_TEXT]; /* hashes that somebody has already; "": evidence_text() computes them */
 };
 
 /* The part that does not need the command: limits, namespaces, maps, mounts, network. Done while the agent starts. */
@@ -90,8 +89,9 @@ int evidence_parse_status(const char *text, struct evidence_status *ret);
 /* Cuts text into mounts in place. Returns the number, or -EBADMSG, -E2BIG. */
 int evidence_parse_mounts(char *text, struct evidence_mount *ret, size_t cap);
 
-/* The statement: everything read back, the plan's hash, the policy's hash, deviations. The caller owns *ret. */
-int evidence_json(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, struct json **ret,
+/* The statement as canonical JSON: everything read back, the plan's hash, the policy's hash, deviations. */
+enum { EVIDENCE_TEXT = 1 << 20 }; /* room for it */
+int evidence_text(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, struct buf *into,
                   struct err *err);
 /* A few lines for a person. */
 void evidence_card(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, bool colour,

@@ -115,25 +115,27 @@ int evidence_canary(const struct plan *plan, struct sandbox *sb, struct evidence
         return 0;
 }
 
-struct json *render_network(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev) {
-        struct json *o = json_new_object();
+void put_network(struct json_emit *e, const struct plan *plan, const struct sandbox *sb, const struct evidence *ev) {
+        json_emit_object(e, "network");
+        if (plan->net) {
+                const struct policy *ceiling = plan->way_out.ceiling;
 
-        json_set_str(o, "interfaces", ev->net_devices);
-        if (!plan->net) {
-                json_set_str(o, "egress", "none");
-                return o;
+                json_emit_int(e, "canaries_refused", ev->canaries);
+                if (ceiling)
+                        json_emit_tree(e, "ceiling", policy_net_json(ceiling));
+                else
+                        json_emit_text(e, "ceiling", NULL);
+                json_emit_str(e, "egress", "by policy");
+                json_emit_int(e, "egress_pid", sb->egress_pid);
+                json_emit_str(e, "interfaces", ev->net_devices);
+                json_emit_str(e, "listeners", ev->listeners_note ? ev->listeners_note : "held by egress");
+                json_emit_tree(e, "namespace", plan_net_json(plan->net));
+                json_emit_bool(e, "opens_tls", policy_net_opens_tls(plan->policy, ceiling));
+                json_emit_tree(e, "policy", policy_net_json(plan->policy));
+                json_emit_str(e, "rules", ev->rules_hash);
+        } else {
+                json_emit_str(e, "egress", "none");
+                json_emit_str(e, "interfaces", ev->net_devices);
         }
-        json_set_str(o, "egress", "by policy");
-        json_set_int(o, "egress_pid", sb->egress_pid);
-        json_set(o, "namespace", plan_net_json(plan->net));
-        json_set_str(o, "rules", ev->rules_hash);
-        json_set_str(o, "listeners", ev->listeners_note ? ev->listeners_note : "held by egress");
-        json_set_int(o, "canaries_refused", ev->canaries);
-        json_set(o, "policy", policy_net_json(plan->policy));
-        if (plan->way_out.ceiling)
-                json_set(o, "ceiling", policy_net_json(plan->way_out.ceiling));
-        else
-                json_set_str(o, "ceiling", NULL);
-        json_set_bool(o, "opens_tls", policy_net_opens_tls(plan->policy, plan->way_out.ceiling));
-        return o;
+        json_emit_close(e, '}');
 }

@@ -28,4 +28,5 @@ int filter_read(const struct reader *rd, long asked, struct err *err);
 int read_network(const struct reader *rd, struct err *err);
 /* network.c */
 int read_way_out(const struct reader *rd, struct err *err);
-struct json *render_network(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev);
+struct json_emit;
+void put_network(struct json_emit *e, const struct plan *plan, const struct sandbox *sb, const struct evidence *ev);

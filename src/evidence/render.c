@@ -12,156 +12,162 @@
 #include "evidence/read.h"
 #include "json/json.h"
 
-static void set_hex(struct json *o, const char *key, uint64_t v) {
+static void put_hex(struct json_emit *e, const char *key, uint64_t v) {
         char text[24];
 
         (void) snprintf(text, sizeof(text), "%016llx", (unsigned long long) v);
-        json_set_str(o, key, text);
+        json_emit_str(e, key, text);
 }
 
-static struct json *render_status(const struct evidence_status *s) {
-        struct json *o = json_new_object();
-
-        set_hex(o, "CapInh", s->inheritable);
-        set_hex(o, "CapPrm", s->permitted);
-        set_hex(o, "CapEff", s->effective);
-        set_hex(o, "CapBnd", s->bounding);
-        set_hex(o, "CapAmb", s->ambient);
-        json_set_int(o, "NoNewPrivs", (int64_t) s->no_new_privs);
-        json_set_int(o, "Seccomp", (int64_t) s->seccomp);
-        json_set_int(o, "Seccomp_filters", (int64_t) s->seccomp_filters);
-        json_set_int(o, "uid", (int64_t) s->uid[1]);
-        json_set_int(o, "gid", (int64_t) s->gid[1]);
-        json_set_bool(o, "supplementary_groups", s->has_groups);
-        return o;
+static void put_status(struct json_emit *e, const char *key, const struct evidence_status *s) {
+        json_emit_object(e, key);
+        put_hex(e, "CapAmb", s->ambient);
+        put_hex(e, "CapBnd", s->bounding);
+        put_hex(e, "CapEff", s->effective);
+        put_hex(e, "CapInh", s->inheritable);
+        put_hex(e, "CapPrm", s->permitted);
+        json_emit_int(e, "NoNewPrivs", (int64_t) s->no_new_privs);
+        json_emit_int(e, "Seccomp", (int64_t) s->seccomp);
+        json_emit_int(e, "Seccomp_filters", (int64_t) s->seccomp_filters);
+        json_emit_int(e, "gid", (int64_t) s->gid[1]);
+        json_emit_bool(e, "supplementary_groups", s->has_groups);
+        json_emit_int(e, "uid", (int64_t) s->uid[1]);
+        json_emit_close(e, '}');
 }
 
-static struct json *render_namespaces(const struct evidence *ev) {
-        struct json *o = json_new_object();
+static void put_namespaces(struct json_emit *e, const struct evidence *ev) {
+        static const struct {
+                const char *name;
+                size_t at;
+        } sorted[EVIDENCE_NS] = { { "cgroup", 6 }, { "ipc", 4 },  { "mnt", 2 },  { "net", 3 },
+                                  { "pid", 1 },    { "time", 7 }, { "user", 0 }, { "uts", 5 } };
 
+        json_emit_object(e, "namespaces");
         for (size_t i = 0; i < EVIDENCE_NS; i++) {
-                struct json *one = json_new_object();
-                char name[16];
-
-                (void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(ev->ns[i], ":"), ev->ns[i]);
-                json_set_str(one, "sandbox", ev->ns[i]);
-                json_set_str(one, "host", ev->host_ns[i]);
-                json_set(o, name, one);
+                json_emit_object(e, sorted[i].name);
+                json_emit_str(e, "host", ev->host_ns[sorted[i].at]);
+                json_emit_str(e, "sandbox", ev->ns[sorted[i].at]);
+                json_emit_close(e, '}');
         }
-        return o;
+        json_emit_close(e, '}');
 }
 
-static struct json *render_mounts(const struct evidence *ev) {
-        struct json *a = json_new_array();
-
+static void put_mounts(struct json_emit *e, const struct evidence *ev) {
+        json_emit_array(e, "mounts");
         for (size_t i = 0; i < ev->n_mounts; i++) {
-                struct json *o = json_new_object();
-
-                json_set_str(o, "target", ev->mounts[i].target);
-                json_set_str(o, "type", ev->mounts[i].fstype);
-                json_set_str(o, "options", ev->mounts[i].options);
-                json_set_str(o, "root", ev->mounts[i].root);
-                json_add(a, o);
+                json_emit_object(e, NULL);
+                json_emit_text(e, "options", ev->mounts[i].options);
+                json_emit_text(e, "root", ev->mounts[i].root);
+                json_emit_text(e, "target", ev->mounts[i].target);
+                json_emit_text(e, "type", ev->mounts[i].fstype);
+                json_emit_close(e, '}');
         }
-        return a;
+        json_emit_close(e, ']');
 }
 
-static struct json *render_landlock(const struct plan *plan, const struct evidence *ev) {
-        struct json *o = json_new_object();
-
-        json_set_int(o, "abi", plan->landlock_abi);
-        if (plan->landlock_abi == 0)
-                return o;
-        set_hex(o, "handled_access_fs", plan->landlock_fs);
-        set_hex(o, "scoped", plan->landlock_scoped);
-        json_set_str(o, "probe_outside_rules", ev->landlock_errno == EACCES ? "EACCES" : "not refused");
-        if (plan->landlock_scoped)
-                json_set_str(o, "probe_abstract_socket", ev->scope_errno == EPERM ? "EPERM" : "not refused");
-        return o;
+static void put_landlock(struct json_emit *e, const struct plan *plan, const struct evidence *ev) {
+        json_emit_object(e, "landlock");
+        json_emit_int(e, "abi", plan->landlock_abi);
+        if (plan->landlock_abi > 0) {
+                put_hex(e, "handled_access_fs", plan->landlock_fs);
+                if (plan->landlock_scoped)
+                        json_emit_str(e, "probe_abstract_socket", ev->scope_errno == EPERM ? "EPERM" : "not refused");
+                json_emit_str(e, "probe_outside_rules", ev->landlock_errno == EACCES ? "EACCES" : "not refused");
+                put_hex(e, "scoped", plan->landlock_scoped);
+        }
+        json_emit_close(e, '}');
 }
 
-static struct json *render_seccomp(const struct plan *plan, const struct evidence *ev) {
+static void put_seccomp(struct json_emit *e, const struct plan *plan, const struct evidence *ev) {
         struct seccomp_program prog;
-        struct json *o = json_new_object();
 
         seccomp_program(plan->profile, &prog);
-        json_set_str(o, "profile", policy_syscalls_name(plan->policy->syscalls));
-        json_set_str(o, "hash_planned", prog.hash);
-        json_set_str(o, "hash_read_back", ev->filter_hash[0] ? ev->filter_hash : NULL);
+        json_emit_object(e, "seccomp");
+        json_emit_str(e, "hash_planned", prog.hash);
+        json_emit_text(e, "hash_read_back", ev->filter_hash[0] ? ev->filter_hash : NULL);
         if (!ev->filter_hash[0])
-                json_set_str(o, "hash_unavailable", ev->filter_note);
-        json_set_int(o, "instructions", prog.n);
-        return o;
+                json_emit_text(e, "hash_unavailable", ev->filter_note);
+        json_emit_int(e, "instructions", prog.n);
+        json_emit_str(e, "profile", policy_syscalls_name(plan->policy->syscalls));
+        json_emit_close(e, '}');
 }
 
-static struct json *render_limits(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev,
-                                  struct err *err) {
-        struct json *o = json_new_object();
-        struct json *r = json_new_object();
+static int put_limits(struct json_emit *e, const struct plan *plan, const struct sandbox *sb, const struct evidence *ev,
+                      struct err *err) {
+        struct json *rlimits = json_new_object();
+        int r = 0;
 
-        if (sb->has_cgroup) {
-                struct json *g = json_new_object();
-
-                (void) cgroup_describe(&sb->cgroup, g, err);
-                json_set(o, "cgroup", g);
-        }
+        json_emit_object(e, "limits");
+        if (sb->has_cgroup)
+                r = cgroup_describe(&sb->cgroup, e, "cgroup", err);
+        json_emit_int(e, "disk_bytes", (int64_t) ev->disk_bytes);
+        json_emit_int(e, "oom_score_adj", ev->oom_score);
+        json_emit_int(e, "output_bytes", (int64_t) plan->policy->limits.output_bytes);
         for (size_t i = 0; i < plan->n_rlimits; i++)
-                json_set_int(r, plan->rlimits[i].name, (int64_t) plan->rlimits[i].value);
-        json_set(o, "rlimits", r);
-        json_set_int(o, "disk_bytes", (int64_t) ev->disk_bytes);
-        json_set_int(o, "oom_score_adj", ev->oom_score);
-        json_set_int(o, "time_ms", (int64_t) plan->policy->limits.time_ms);
-        json_set_int(o, "output_bytes", (int64_t) plan->policy->limits.output_bytes);
-        return o;
+                json_set_int(rlimits, plan->rlimits[i].name, (int64_t) plan->rlimits[i].value);
+        json_emit_tree(e, "rlimits", rlimits);
+        json_emit_int(e, "time_ms", (int64_t) plan->policy->limits.time_ms);
+        json_emit_close(e, '}');
+        return r;
 }
 
-static struct json *render_deviations(const struct plan *plan) {
-        struct json *a = json_new_array();
-
+static void put_deviations(struct json_emit *e, const struct plan *plan) {
+        json_emit_array(e, "deviations");
         for (size_t i = 0; i < plan->n_deviations; i++)
-                json_add_str(a, plan->deviations[i]);
-        return a;
+                json_emit_text(e, NULL, plan->deviations[i]);
+        json_emit_close(e, ']');
 }
 
-int evidence_json(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, struct json **ret,
-                  struct err *err) {
-        struct json *o = json_new_object();
-        char hash[HASH_TEXT], now[CLOCK_TEXT];
-        struct utsname uts;
-        int r = ev->plan[0] ? str_copy(hash, sizeof(hash), ev->plan) : plan_hash(plan, hash, err);
+static void put_rest(struct json_emit *e, const struct plan *plan, const struct sandbox *sb, const struct evidence *ev,
+                     const char *plan_hash, const char *policy_hash) {
+        char now[CLOCK_TEXT];
 
         clock_rfc3339(now);
-        (void) uname(&uts);
-        json_set_str(o, "type", "gabion.evidence/v1");
-        json_set_str(o, "time", now);
-        json_set_str(o, "sandbox", sb->id);
-        json_set_str(o, "tier", "ns");
-        json_set_str(o, "kernel", uts.release);
-        json_set_str(o, "machine", uts.machine);
-        json_set_str(o, "plan", hash);
+        put_mounts(e, ev);
+        put_namespaces(e, ev);
+        put_network(e, plan, sb, ev);
+        json_emit_int(e, "open_descriptors", ev->n_open);
+        json_emit_str(e, "plan", plan_hash);
+        json_emit_str(e, "policy", policy_hash);
+        json_emit_bool(e, "rootless", plan->rootless);
+        json_emit_str(e, "sandbox", sb->id);
+        put_seccomp(e, plan, ev);
+        json_emit_int(e, "securebits", ev->securebits);
+        json_emit_str(e, "tier", "ns");
+        json_emit_str(e, "time", now);
+        json_emit_text(e, "time_offsets", ev->time_offsets);
+        json_emit_str(e, "type", "gabion.evidence/v1");
+        json_emit_text(e, "uid_map", ev->uid_map);
+}
+
+int evidence_text(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, struct buf *into,
+                  struct err *err) {
+        char of_plan[HASH_TEXT], of_policy[HASH_TEXT];
+        struct json_emit e = { .to = into };
+        struct utsname uts;
+        int r = ev->plan[0] ? str_copy(of_plan, sizeof(of_plan), ev->plan) : plan_hash(plan, of_plan, err);
+
         if (r == 0)
-                r = ev->policy[0] ? str_copy(hash, sizeof(hash), ev->policy) : policy_hash(plan->policy, hash, err);
-        json_set_str(o, "policy", hash);
-        json_set_bool(o, "rootless", plan->rootless);
-        json_set(o, "command_seen_from_host", render_status(&ev->outside));
-        json_set(o, "command_seen_from_inside", render_status(&ev->inside));
-        json_set(o, "agent", render_status(&ev->agent));
-        json_set_int(o, "securebits", ev->securebits);
-        json_set_str(o, "lsm_label", "none");
-        json_set(o, "namespaces", render_namespaces(ev));
-        json_set_int(o, "host_uid", (int64_t) sandbox_real_uid(ev->outside.uid[1]));
-        json_set_str(o, "uid_map", ev->uid_map);
-        json_set_str(o, "gid_map", ev->gid_map);
-        json_set(o, "mounts", render_mounts(ev));
-        json_set(o, "seccomp", render_seccomp(plan, ev));
-        json_set(o, "landlock", render_landlock(plan, ev));
-        json_set(o, "limits", render_limits(plan, sb, ev, err));
-        json_set_int(o, "open_descriptors", ev->n_open);
-        json_set(o, "network", render_network(plan, sb, ev));
-        json_set_str(o, "time_offsets", ev->time_offsets);
-        json_set(o, "deviations", render_deviations(plan));
-        *ret = o;
-        return r;
+                r = ev->policy[0] ? str_copy(of_policy, sizeof(of_policy), ev->policy)
+                                  : policy_hash(plan->policy, of_policy, err);
+        if (r < 0)
+                return r;
+        (void) uname(&uts);
+        json_emit_object(&e, NULL);
+        put_status(&e, "agent", &ev->agent);
+        put_status(&e, "command_seen_from_host", &ev->outside);
+        put_status(&e, "command_seen_from_inside", &ev->inside);
+        put_deviations(&e, plan);
+        json_emit_text(&e, "gid_map", ev->gid_map);
+        json_emit_int(&e, "host_uid", (int64_t) sandbox_real_uid(ev->outside.uid[1]));
+        json_emit_str(&e, "kernel", uts.release);
+        put_landlock(&e, plan, ev);
+        r = put_limits(&e, plan, sb, ev, err);
+        json_emit_str(&e, "lsm_label", "none");
+        json_emit_str(&e, "machine", uts.machine);
+        put_rest(&e, plan, sb, ev, of_plan, of_policy);
+        json_emit_close(&e, '}');
+        return r < 0 || !into->bad ? r : err_set(err, -EOVERFLOW, ERR_INTERNAL, "evidence: it is too long");
 }
 
 static void line(struct buf *b, bool colour, bool good, const char *name, const char *fmt, ...)

@@ -1,8 +1,8 @@
 /*
  * emit.c - canonical text without a tree.
  *
- * Invariant: what is written is byte for byte what json_text() makes of it. Strings lose control characters, which have
- * more than one form in the wild and no business in a record; invalid UTF-8 becomes U+FFFD as elsewhere.
+ * Invariant: what is written is byte for byte what json_text() makes of it. Strings of records lose control characters,
+ * which have more than one form in the wild and no business there; invalid UTF-8 becomes U+FFFD as elsewhere.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "json/json.h"
 #include "json/tree.h"
 
-static void put_string(struct buf *to, const char *s) {
+static void put_string(struct buf *to, const char *s, bool keep) {
         const unsigned char *p = (const unsigned char *) s;
 
         buf_add(to, "\"", 1);
@@ -26,6 +26,10 @@ static void put_string(struct buf *to, const char *s) {
                 if (*p == '"' || *p == '\\') {
                         buf_add(to, *p == '"' ? "\\\"" : "\\\\", 2);
                         p++;
+                } else if (keep && *p && *p < 0x20) {
+                        json_put_escape(to, (char) *p++);
+                } else if (*p == 0x7f && keep) {
+                        buf_add(to, p++, 1);
                 } else if (*p) {
                         n = json_utf8_at(p);
                         if (n < 2) /* a control character, or a byte of no sequence */
@@ -50,7 +54,7 @@ static void begin(struct json_emit *e, const char *key) {
                 *last = key ? key : "";
         }
         if (key) {
-                put_string(e->to, key);
+                put_string(e->to, key, false);
                 buf_add(e->to, ":", 1);
         }
 }
@@ -78,7 +82,24 @@ void json_emit_close(struct json_emit *e, char bracket) {
 
 void json_emit_str(struct json_emit *e, const char *key, const char *s) {
         begin(e, key);
-        put_string(e->to, s);
+        put_string(e->to, s, false);
+}
+
+void json_emit_text(struct json_emit *e, const char *key, const char *s) {
+        begin(e, key);
+        if (s)
+                put_string(e->to, s, true);
+        else
+                buf_add(e->to, "null", 4);
+}
+
+void json_emit_tree(struct json_emit *e, const char *key, struct json *j) {
+        begin(e, key);
+        if (j)
+                json_put_value(e->to, tree_raw(j));
+        else
+                e->to->bad = true;
+        (void) json_free(j);
 }
 
 void json_emit_int(struct json_emit *e, const char *key, int64_t v) {

@@ -85,9 +85,11 @@ struct json_emit {
 void json_emit_object(struct json_emit *e, const char *key);
 void json_emit_array(struct json_emit *e, const char *key);
 void json_emit_close(struct json_emit *e, char bracket);
-void json_emit_str(struct json_emit *e, const char *key, const char *s); /* control characters become '?' */
+void json_emit_str(struct json_emit *e, const char *key, const char *s);  /* control characters become '?' */
+void json_emit_text(struct json_emit *e, const char *key, const char *s); /* they stay; NULL becomes null */
 void json_emit_int(struct json_emit *e, const char *key, int64_t v);
 void json_emit_bool(struct json_emit *e, const char *key, bool v);
+void json_emit_tree(struct json_emit *e, const char *key, struct json *j); /* takes j */
 
 /* --- field tables: the one way a document becomes a struct --- */
 enum field_type {

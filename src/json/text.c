@@ -13,7 +13,7 @@
 
 enum { TEXT_MAX = 64 << 20 };
 
-static void put_escape(struct buf *to, char c) {
+void json_put_escape(struct buf *to, char c) {
         static const char known[] = "\b\t\n\f\r\"\\", letters[] = "btnfr\"\\";
         const char *at = strchr(known, c);
 
@@ -33,7 +33,7 @@ void json_put_string(struct buf *to, const char *s) {
                 buf_add(to, s, plain);
                 s += plain;
                 if (*s)
-                        put_escape(to, *s++);
+                        json_put_escape(to, *s++);
         }
         buf_add(to, "\"", 1);
 }
@@ -43,8 +43,6 @@ static int by_key(const void *a, const void *b) {
 
         return strcmp(*x, *y);
 }
-
-static void put_value(struct buf *to, const json_t *j);
 
 static void put_object(struct buf *to, const json_t *j) {
         size_t n = 0, all = json_object_size(j);
@@ -64,7 +62,7 @@ static void put_object(struct buf *to, const json_t *j) {
                         buf_add(to, ",", 1);
                 json_put_string(to, keys[i]);
                 buf_add(to, ":", 1);
-                put_value(to, json_object_get(j, keys[i]));
+                json_put_value(to, json_object_get(j, keys[i]));
         }
         buf_add(to, "}", 1);
 }
@@ -76,7 +74,7 @@ static void put_real(struct buf *to, const json_t *j) {
         to->bad |= !text;
 }
 
-static void put_value(struct buf *to, const json_t *j) {
+void json_put_value(struct buf *to, const json_t *j) {
         switch (json_typeof(j)) {
         case JSON_OBJECT:
                 put_object(to, j);
@@ -86,7 +84,7 @@ static void put_value(struct buf *to, const json_t *j) {
                 for (size_t i = 0; i < json_array_size(j); i++) {
                         if (i > 0)
                                 buf_add(to, ",", 1);
-                        put_value(to, json_array_get(j, i));
+                        json_put_value(to, json_array_get(j, i));
                 }
                 buf_add(to, "]", 1);
                 return;
@@ -116,7 +114,7 @@ static void put_value(struct buf *to, const json_t *j) {
 char *json_canonical(const json_t *j) {
         struct buf to = BUF_INIT(TEXT_MAX);
 
-        put_value(&to, j);
+        json_put_value(&to, j);
         if (to.bad) {
                 buf_done(&to);
                 return NULL;

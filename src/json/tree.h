@@ -27,6 +27,10 @@ enum { JSON_REAL_DIGITS = 15 };
 
 /* Canonical text of a tree, or NULL. The caller frees it. */
 char *json_canonical(const json_t *j);
+/* The same into a buffer; what is left of a tree that memory did not suffice for makes it bad. */
+void json_put_value(struct buf *to, const json_t *j);
+/* A character that JSON must escape. */
+void json_put_escape(struct buf *to, char c);
 /* A string with its quotes. What JSON must escape is escaped in the one way that RFC 8785 has. */
 void json_put_string(struct buf *to, const char *s);
 

@@ -217,8 +217,7 @@ int record_plan(struct record *r, const struct plan *plan, struct err *err) {
 
 int record_evidence(struct record *r, const struct plan *plan, const struct sandbox *sb, struct evidence *ev,
                     struct err *err) {
-        CLEANUP(json_freep) struct json *doc = NULL;
-        AUTO_FREE char *text = NULL;
+        CLEANUP(buf_done) struct buf text = BUF_INIT(EVIDENCE_TEXT);
         struct buf all = BUF_INIT(LEDGER_STATEMENT_MAX);
         struct audit_event event;
         struct notary_batch b;
@@ -229,15 +228,13 @@ int record_evidence(struct record *r, const struct plan *plan, const struct sand
                 return 0;
         hash_text(ev->plan, r->plan_text, strlen(r->plan_text));
         memcpy(ev->policy, r->policy, sizeof(ev->policy));
-        e = evidence_json(plan, sb, ev, &doc, err);
-        if (e == 0)
-                e = json_text(doc, false, &text, err);
-        if (e < 0 || !text)
+        e = evidence_text(plan, sb, ev, &text, err);
+        if (e < 0)
                 return e;
-        buf_addf(&all, "{\"evidence\":%s,\"plan\":%s,\"policy\":%s}", text, r->plan_text, r->policy_text);
+        buf_addf(&all, "{\"evidence\":%s,\"plan\":%s,\"policy\":%s}", text.p, r->plan_text, r->policy_text);
         record_event(r, AUDIT_EVIDENCE, &event);
         audit_object(&event, "read-back");
-        hash_text(hash, text, strlen(text));
+        hash_text(hash, text.p, text.len);
         audit_text(&event, "evidence", hash);
         audit_text(&event, "plan", ev->plan);
         notary_begin(&b);

@@ -82,7 +82,8 @@ static int signals_take(struct err *err) {
 static int evidence_give(const struct run_options *o, const struct plan *plan, const struct sandbox *sb,
                          const struct evidence *ev, int fd, struct run_result *ret, struct err *err) {
         CLEANUP(json_freep) struct json *doc = NULL;
-        AUTO_FREE char *text = NULL, *pretty = NULL;
+        CLEANUP(buf_done) struct buf text = BUF_INIT(EVIDENCE_TEXT);
+        AUTO_FREE char *pretty = NULL;
         struct buf card = BUF_INIT(16384);
         int r = 0;
 
@@ -95,13 +96,13 @@ static int evidence_give(const struct run_options *o, const struct plan *plan, c
                 return 0;
         r = policy_hash(plan->policy, ret->policy, err);
         if (r == 0)
-                r = evidence_json(plan, sb, ev, &doc, err);
+                r = evidence_text(plan, sb, ev, &text, err);
         if (r == 0)
-                r = json_text(doc, false, &text, err);
-        if (r == 0)
-                hash_text(ret->evidence, text, strlen(text));
+                hash_text(ret->evidence, text.p, text.len);
         if (r == 0 && fd >= 0) {
-                r = json_text(doc, true, &pretty, err);
+                r = json_parse("evidence", text.p, text.len, &doc, err);
+                if (r == 0)
+                        r = json_text(doc, true, &pretty, err);
                 if (r == 0 && (fd_write_all(fd, pretty, strlen(pretty)) < 0 || fd_write_all(fd, "\n", 1) < 0))
                         r = err_set(err, -EIO, ERR_INTERNAL, "--evidence %s: cannot be written", o->evidence_path);
         }

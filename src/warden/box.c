@@ -94,11 +94,11 @@ int box_groups(const struct box *b, struct cgroup *ret, struct err *err) {
         return cgroup_open(warden.groups, name, ret, err);
 }
 
-int box_refer(const struct box *b, struct cgroup *ret, struct err *err) {
+int box_refer(const struct box *b, unsigned made, struct cgroup *ret, struct err *err) {
         char name[CGROUP_NAME];
 
         (void) snprintf(name, sizeof(name), "sbx-%04u", b->slot);
-        return cgroup_refer(warden.groups, name, ret, err);
+        return cgroup_refer(warden.groups, name, made, ret, err);
 }
 
 static void counters(const struct box *b, struct wp_end *ret) {
@@ -106,7 +106,7 @@ static void counters(const struct box *b, struct wp_end *ret) {
         struct cgroup c;
         struct err e;
 
-        if (box_refer(b, &c, &e) == 0 && cgroup_usage(&c, CGROUP_TOTALS, &u, &e) == 0) {
+        if (box_refer(b, 0, &c, &e) == 0 && cgroup_usage(&c, CGROUP_TOTALS, &u, &e) == 0) {
                 ret->memory_peak_bytes = u.memory_peak_bytes;
                 ret->cpu_us = u.cpu_us;
                 ret->oom_kills = u.oom_kills;
@@ -119,7 +119,7 @@ int box_usage(const struct box *b, struct wp_usage *ret, struct err *err) {
         struct statfs st;
         char path[32];
         AUTO_FD int root = -1;
-        int r = box_refer(b, &c, err);
+        int r = box_refer(b, 0, &c, err);
 
         if (r == 0)
                 r = cgroup_usage(&c, CGROUP_ALL, &u, err);
@@ -157,7 +157,7 @@ static int clean(const struct box *b) {
         struct cgroup c;
         struct err e;
         char name[CGROUP_NAME];
-        int r = box_refer(b, &c, &e);
+        int r = box_refer(b, 0, &c, &e);
 
         if (r == 0)
                 r = cgroup_remove_now(&c, &e);

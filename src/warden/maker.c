@@ -195,6 +195,7 @@ static int report(const struct making *m) {
         wr_str(&w, plan.hash);
         wr_u32(&w, (uint32_t) m->sb.command_pid);
         wr_u64(&w, m->rec.offset);
+        wr_u32(&w, m->sb.cgroup.made);
         ap_put_ready(&w, &m->sb.ready);
         return job_report(&w, fds, m->sb.listener_fd >= 0 ? 2 : 1);
 }
@@ -271,6 +272,7 @@ static int take(struct box *b, struct ipc_msg *m, struct rd *body, struct err *e
         f = f ? f : &unused;
         f->launcher = (pid_t) rd_u32(body);
         b->offset = rd_u64(body);
+        f->groups = rd_u32(body);
         ok = !body->bad && ap_get_ready(body->p, body->left, &f->ready) == 0 && m->n_fds > 0 && (!b->shape || b->facts);
         if (!ok)
                 return err_set(err, -EBADMSG, ERR_INTERNAL, "sandbox %s: its maker spoke nonsense", b->id);

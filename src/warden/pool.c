@@ -281,7 +281,7 @@ static int place_set(const struct box *b, const struct plan *plan, struct err *e
 
 static int limits_set(const struct box *b, const struct plan *plan, struct sandbox *sb, struct err *err) {
         const struct policy_limits *l = &plan->policy->limits;
-        int r = box_groups(b, &sb->cgroup, err);
+        int r = box_refer(b, b->facts->groups, &sb->cgroup, err);
 
         if (r < 0)
                 return r;

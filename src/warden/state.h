@@ -68,6 +68,7 @@ struct asker {
 /* What a maker or launcher said of a launcher at the gate; kept while a sandbox waits in a pool. */
 struct facts {
         pid_t launcher;
+        uint32_t groups; /* struct cgroup: made */
         struct ap_ready ready;
 };
 
@@ -232,7 +233,7 @@ void box_reap(void);
 void box_socket(const char *id, bool gate, char path[WP_PATH]);
 int box_usage(const struct box *b, struct wp_usage *ret, struct err *err);
 /* Names its groups: cgroup_refer(). */
-int box_refer(const struct box *b, struct cgroup *ret, struct err *err);
+int box_refer(const struct box *b, unsigned made, struct cgroup *ret, struct err *err);
 /* Opens its groups. */
 int box_groups(const struct box *b, struct cgroup *ret, struct err *err);
 /* Events of a living one: refused calls. */

@@ -18,7 +18,7 @@ enum { PLANS = 16 };
 
 int statement_fill(const struct plan *plan, const struct known *policy, const struct sandbox *sb, struct evidence *ev,
                    struct record *into, struct err *err) {
-        CLEANUP(json_freep) struct json *doc = NULL;
+        CLEANUP(buf_done) struct buf text = BUF_INIT(EVIDENCE_TEXT);
         int r;
 
         into->policy = strdup(policy->canonical);
@@ -27,12 +27,11 @@ int statement_fill(const struct plan *plan, const struct known *policy, const st
         memcpy(into->policy_hash, policy->hash, sizeof(into->policy_hash));
         memcpy(ev->policy, into->policy_hash, sizeof(ev->policy));
         memcpy(ev->plan, plan->hash, sizeof(ev->plan));
-        r = evidence_json(plan, sb, ev, &doc, err);
-        if (r == 0)
-                r = json_text(doc, false, &into->evidence, err);
+        r = evidence_text(plan, sb, ev, &text, err);
         if (r < 0)
                 return r;
-        hash_text(into->evidence_hash, into->evidence, strlen(into->evidence));
+        hash_text(into->evidence_hash, text.p, text.len);
+        into->evidence = TAKE_PTR(text.p);
         into->memory_limit = plan->policy->limits.memory_bytes;
         into->disk_limit = plan->tmpfs_bytes;
         return 0;
