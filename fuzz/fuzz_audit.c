@@ -1,5 +1,5 @@
 /* fuzz_audit.c - the log as a stranger may give it to us: first byte 'e' an event as a message, 'r' a record, 'h' a
- * head, 'n' a signed note. */
+ * head, 'n' a signed note, 'p' a line of an index of documents. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "base/rd.h"
 #include "base/wr.h"
 #include "json/json.h"
+#include "ledger/pack.h"
 #include "sign/sign.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -56,6 +57,17 @@ static void attempt(const char *text, size_t n) {
         (void) json_free(doc);
 }
 
+static void index_line(const char *text) {
+        struct pack_entry e;
+        char again[PACK_LINE + 1];
+
+        if (pack_parse(text, &e) < 0)
+                return;
+        pack_line(&e, again);
+        if (memcmp(again, text, PACK_LINE) != 0)
+                abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static const uint8_t prev[HASH_BYTES], pub[SIGN_PUBLIC] = { 0x3d, 0x40, 0x17, 0xc3 };
         const char *text = (const char *) data + 1;
@@ -77,5 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 (void) audit_head_parse(text, size, &head, &err);
         else if (data[0] == 'n' && sign_note_open(text, size, pub, &n, &err) == 0)
                 abort(); /* nobody has that key */
+        else if (data[0] == 'p' && size >= PACK_LINE)
+                index_line(text);
         return 0;
 }

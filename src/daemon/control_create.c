@@ -47,7 +47,7 @@ struct making {
         char id[ID_TEXT], tenant[ID_TEXT], key[ID_TEXT];
         const char *bind; /* of the tenant, for its connections */
         uint64_t created_ms;
-        bool starting, recording, committing; /* under way: warden, notary, store */
+        bool starting, recording, committing;       /* under way: warden, notary, store */
         struct err failed, unrecorded, uncommitted; /* code 0: it was not */
         bool made;
         struct wp_created created; /* then */

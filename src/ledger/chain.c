@@ -2,7 +2,8 @@
  * chain.c - writing one chain.
  *
  * Files of a tenant: segments named by the number of their first record, head.0 and head.1 (the newest heads, written
- * in turn and each in place, so that one is always whole), lock, leaves (hashes of dropped records), statements/.
+ * in turn and each in place, so that one is always whole), lock, leaves (hashes of dropped records), statements/
+ * (pack.c).
  *
  * Invariant: a head never covers a record that is not durable, and what no head covers was never acknowledged. So
  * recovery is one rule: cut what is behind the newest head, and record that. A segment shorter than its head is damage,
@@ -25,6 +26,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "ledger/pack.h"
 
 static const char *const head_names[2] = { "head.0", "head.1" };
 
@@ -39,19 +41,18 @@ static int damaged(struct err *err, const struct chain *c, const char *what) {
                        what);
 }
 
-/* Owner writes, readers read, others nothing; whatever the umask says. */
-static int shared(const struct ledger_settings *s, int fd, mode_t mode) {
+int chain_shared(const struct ledger_settings *s, int fd, mode_t mode) {
         if (s->readers != (gid_t) -1 && fchown(fd, (uid_t) -1, s->readers) < 0)
                 return -errno;
         return fchmod(fd, s->readers != (gid_t) -1 ? mode : mode & 0700) < 0 ? -errno : 0;
 }
 
-static int file_open(const struct ledger_settings *s, int dir_fd, const char *name, int flags) {
+int chain_file_open(const struct ledger_settings *s, int dir_fd, const char *name, int flags) {
         AUTO_FD int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
         int r = fd < 0 ? -errno : 0;
 
         if (r == 0 && (flags & O_CREAT))
-                r = shared(s, fd, 0640);
+                r = chain_shared(s, fd, 0640);
         return r < 0 ? r : TAKE_FD(fd);
 }
 
@@ -63,6 +64,7 @@ struct chain *chain_free(struct chain *c) {
         own_closep(&c->segment_fd);
         own_closep(&c->head_fds[0]);
         own_closep(&c->head_fds[1]);
+        pack_close(&c->pack);
         buf_done(&c->batch);
         free(c);
         return NULL;
@@ -80,6 +82,7 @@ int chain_open(const struct ledger_settings *s, const char *tenant, struct chain
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "audit log: out of memory");
         c->dir_fd = c->lock_fd = c->segment_fd = c->head_fds[0] = c->head_fds[1] = -1;
         c->batch = BUF_INIT(LEDGER_BATCH_BYTES);
+        c->pack = PACK_NONE;
         (void) str_copy(c->tenant, sizeof(c->tenant), tenant);
         (void) snprintf(path, sizeof(path), "%.400s/%s", s->dir, tenant);
         if (mkdir(path, 0700) < 0 && errno != EEXIST)
@@ -88,7 +91,7 @@ int chain_open(const struct ledger_settings *s, const char *tenant, struct chain
         if (c->dir_fd < 0)
                 return failed(err, c, -errno, "its directory");
         c->lock_fd = openat(c->dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (c->lock_fd < 0 || shared(s, c->dir_fd, 0750) < 0)
+        if (c->lock_fd < 0 || chain_shared(s, c->dir_fd, 0750) < 0)
                 return failed(err, c, -errno, "its lock"); /* readers cannot open it, so they cannot hold it */
         *ret = TAKE_PTR(c);
         return 0;
@@ -131,7 +134,7 @@ static int chain_found(struct chain *c, const struct ledger_settings *s, const s
         (void) str_copy(c->head.tenant, sizeof(c->head.tenant), c->tenant);
         c->head.segment = 1;
         c->head.time_ms = clock_real_ms();
-        fd = file_open(s, c->dir_fd, "head.new", O_CREAT | O_TRUNC);
+        fd = chain_file_open(s, c->dir_fd, "head.new", O_CREAT | O_TRUNC);
         r = fd < 0 ? fd : head_write(c, &c->head, key, fd, 0);
         if (r == 0 && (renameat(c->dir_fd, "head.new", c->dir_fd, head_names[0]) < 0 || fsync(c->dir_fd) < 0))
                 r = -errno;
@@ -227,7 +230,7 @@ static int segment_adopt(struct chain *c, const struct ledger_settings *s, struc
 
         own_closep(&c->segment_fd);
         chain_file(name, c->head.segment);
-        c->segment_fd = file_open(s, c->dir_fd, name, c->head.offset == 0 ? O_CREAT : 0);
+        c->segment_fd = chain_file_open(s, c->dir_fd, name, c->head.offset == 0 ? O_CREAT : 0);
         c->made = c->head.offset == 0;
         if (c->segment_fd < 0 || fstat(c->segment_fd, &st) < 0)
                 return c->segment_fd == -ENOENT ? damaged(err, c, "its newest file is missing")
@@ -249,7 +252,7 @@ static int notes_refresh(struct chain *c, const struct ledger_settings *s, struc
                 ssize_t n = 0;
 
                 if (c->head_fds[i] < 0)
-                        c->head_fds[i] = file_open(s, c->dir_fd, head_names[i], 0);
+                        c->head_fds[i] = chain_file_open(s, c->dir_fd, head_names[i], 0);
                 if (c->head_fds[i] < 0 && c->head_fds[i] != -ENOENT)
                         return failed(err, c, c->head_fds[i], head_names[i]);
                 if (c->head_fds[i] >= 0)
@@ -317,7 +320,7 @@ static int state_learn(struct chain *c, const struct ledger_settings *s, struct 
                 r = chain_found(c, s, *key, err);
         for (int i = 0; r == 0 && i < 2; i++)
                 if (c->head_fds[i] < 0) {
-                        c->head_fds[i] = file_open(s, c->dir_fd, head_names[i], O_CREAT);
+                        c->head_fds[i] = chain_file_open(s, c->dir_fd, head_names[i], O_CREAT);
                         r = c->head_fds[i] < 0 ? failed(err, c, c->head_fds[i], head_names[i]) : 0;
                 }
         return r < 0 ? r : segment_adopt(c, s, err);
@@ -343,8 +346,12 @@ int chain_begin(struct chain *c, const struct ledger_settings *s, struct sign_ke
         return 0;
 }
 
+uint64_t chain_file_max(const struct ledger_settings *s) {
+        return s->segment_bytes ? s->segment_bytes : 64u << 20;
+}
+
 static int segment_rotate(struct chain *c, const struct ledger_settings *s, struct err *err) {
-        uint64_t bytes = s->segment_bytes ? s->segment_bytes : 64u << 20;
+        uint64_t bytes = chain_file_max(s);
         uint64_t age = s->segment_age_ms ? s->segment_age_ms : 86400000;
         char name[CHAIN_FILE];
         struct stat st;
@@ -354,7 +361,7 @@ static int segment_rotate(struct chain *c, const struct ledger_settings *s, stru
             (!c->begun && c->head.offset < bytes && clock_real_ms() - c->segment_ms < age))
                 return 0;
         chain_file(name, c->head.tree.size + 1);
-        fd = file_open(s, c->dir_fd, name, O_CREAT);
+        fd = chain_file_open(s, c->dir_fd, name, O_CREAT);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return failed(err, c, fd < 0 ? fd : -errno, name);
         own_closep(&c->segment_fd);
@@ -425,7 +432,7 @@ void chain_undo(struct chain *c) {
         c->locked = false;
 }
 
-static int write_at(int fd, const char *p, size_t n, uint64_t at) {
+int chain_write(int fd, const char *p, size_t n, uint64_t at) {
         while (n > 0) {
                 ssize_t k = pwrite(fd, p, n, (off_t) at);
 
@@ -442,7 +449,7 @@ static int write_at(int fd, const char *p, size_t n, uint64_t at) {
 
 /* Batch, then head; both durable, in that order. */
 static int batch_write(struct chain *c, const struct sign_key *key, uint64_t start, int slot) {
-        int r = write_at(c->segment_fd, c->batch.p, c->batch.len, start);
+        int r = chain_write(c->segment_fd, c->batch.p, c->batch.len, start);
 
         if (r == 0 && c->cut[0] && c->cut_end > c->ahead.offset)
                 r = ftruncate(c->segment_fd, (off_t) c->ahead.offset) < 0 ? -errno : 0;

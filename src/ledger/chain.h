@@ -7,6 +7,14 @@
 
 enum { CHAIN_CHUNK = 65536, CHAIN_FILE = 32, CHAIN_SEGMENTS = 65536 };
 
+/* The file of documents that is being written. pack.c */
+struct pack {
+        int dir_fd, log_fd, idx_fd;
+        uint64_t end, idx_end; /* where the next ones go */
+        bool dirty, made;      /* not durable yet: documents; the files' names */
+};
+#define PACK_NONE ((struct pack){ .dir_fd = -1, .log_fd = -1, .idx_fd = -1 })
+
 struct chain {
         struct chain *next;
         char tenant[AUDIT_NAME];
@@ -25,6 +33,7 @@ struct chain {
         char cut[AUDIT_VALUE]; /* what must be cut and recorded; "": nothing */
         uint64_t cut_end;      /* where it ends */
         char note[2][AUDIT_HEAD_BYTES];
+        struct pack pack;
 };
 
 struct ledger {
@@ -33,8 +42,6 @@ struct ledger {
         struct sign_key *key;
         struct chain *chains;
         size_t n_chains;
-        int unsynced[LEDGER_UNSYNCED]; /* statements */
-        size_t n_unsynced;
 };
 
 int ledger_chain(struct ledger *l, const char *tenant, struct chain **ret, struct err *err);
@@ -50,6 +57,14 @@ int chain_add(struct chain *c, const struct ledger_settings *s, const struct aud
 int chain_commit(struct chain *c, const struct sign_key *key, struct err *err);
 /* Forgets the batch and lets go of the lock. */
 void chain_undo(struct chain *c);
+/* All n bytes. Plain negative errno. */
+int chain_write(int fd, const char *p, size_t n, uint64_t at);
+/* How large a file becomes. */
+uint64_t chain_file_max(const struct ledger_settings *s);
+/* Owner writes, readers read, others nothing; whatever the umask says. */
+int chain_shared(const struct ledger_settings *s, int fd, mode_t mode);
+/* For reading and writing; with O_CREAT it becomes chain_shared(). */
+int chain_file_open(const struct ledger_settings *s, int dir_fd, const char *name, int flags);
 
 /* Reading. */
 void chain_file(char dst[CHAIN_FILE], uint64_t first);

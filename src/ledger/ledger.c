@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/fd.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "ledger/chain.h"
+#include "ledger/pack.h"
 
 struct ledger *ledger_free(struct ledger *l) {
         struct err err = { 0 };
@@ -157,9 +157,7 @@ static bool name_ok(const char *s, size_t n) {
 
 int ledger_statement(struct ledger *l, const char *tenant, const char *sandbox, const char *kind, const char *text,
                      size_t n, struct err *err) {
-        char path[96];
         struct chain *c;
-        AUTO_FD int fd = -1;
         int r;
 
         if (!audit_tenant_ok(tenant) || !name_ok(sandbox, ID_LEN) || (!str_eq(kind, "start") && !str_eq(kind, "end")) ||
@@ -168,38 +166,21 @@ int ledger_statement(struct ledger *l, const char *tenant, const char *sandbox, 
         r = ledger_chain(l, tenant, &c, err);
         if (r < 0)
                 return r;
-        if (mkdirat(c->dir_fd, "statements", 0700) == 0) {
-                AUTO_FD int dir_fd = openat(c->dir_fd, "statements", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-                if (l->s.readers != (gid_t) -1)
-                        r = fchown(dir_fd, (uid_t) -1, l->s.readers) < 0 || fchmod(dir_fd, 0750) < 0 ? -errno : 0;
-        }
-        (void) snprintf(path, sizeof(path), "statements/%s.%s", sandbox, kind);
-        fd = openat(c->dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (r == 0 && fd < 0)
-                r = -errno;
-        if (r == 0)
-                r = fd_write_all(fd, text, n);
-        if (r == 0 && l->s.readers != (gid_t) -1 && (fchown(fd, (uid_t) -1, l->s.readers) < 0 || fchmod(fd, 0640) < 0))
-                r = -errno;
-        if (r < 0)
-                return err_set(err, r, ERR_INTERNAL, "audit statement of %s: %s", sandbox, strerror(-r));
-        if (l->n_unsynced == LEDGER_UNSYNCED)
-                r = ledger_sync(l, err);
-        l->unsynced[l->n_unsynced++] = TAKE_FD(fd);
-        return r;
+        r = pack_add(c, &l->s, sandbox, kind, text, n, err);
+        return r < 0 ? err_set(err, r, ERR_INTERNAL, "audit statement of %s: %s", sandbox, strerror(-r)) : 0;
 }
 
 int ledger_sync(struct ledger *l, struct err *err) {
-        int r = 0;
+        int result = 0;
 
-        while (l->n_unsynced > 0) {
-                AUTO_FD int fd = l->unsynced[--l->n_unsynced];
+        for (struct chain *c = l->chains; c; c = c->next) {
+                int r = pack_sync(&c->pack);
 
-                if (fdatasync(fd) < 0)
-                        r = err_set(err, -errno, ERR_INTERNAL, "audit statement: %s", strerror(errno));
+                if (r < 0)
+                        result = err_set(err, r, ERR_INTERNAL, "audit statements of tenant %s: %s", c->tenant,
+                                         strerror(-r));
         }
-        return r;
+        return result;
 }
 
 void chain_handover(struct buf *to, const char *tenant, const uint8_t pub[SIGN_PUBLIC]) {

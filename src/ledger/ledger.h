@@ -24,7 +24,6 @@ enum {
         LEDGER_BATCH_BYTES = 4 << 20,
         LEDGER_STATEMENT_MAX = 1 << 20,
         LEDGER_KEYS = 64,
-        LEDGER_UNSYNCED = 32,
 };
 
 struct ledger_settings {
@@ -50,8 +49,9 @@ int ledger_commit(struct ledger *l, struct err *err);
 int ledger_result(const struct ledger *l, const char *tenant, struct err *err);
 /* Forgets the batch. */
 void ledger_undo(struct ledger *l);
-/* Keeps a document beside the chain: kind is "start" or "end". Its hash belongs into an event. Durable with the next
- * ledger_sync(), which nobody needs to wait for: the record says what is missing if the power goes before. */
+/* Keeps a document beside the chain: kind is "start" or "end". Its hash belongs into an event. Of two the first counts.
+ * Durable with the next ledger_sync(), which nobody needs to wait for: the record says what is missing if the power
+ * goes before. */
 int ledger_statement(struct ledger *l, const char *tenant, const char *sandbox, const char *kind, const char *text,
                      size_t n, struct err *err);
 int ledger_sync(struct ledger *l, struct err *err);

@@ -13,6 +13,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "ledger/chain.h"
+#include "ledger/pack.h"
 
 enum { DIGITS = 12, READINGS = 20 };
 
@@ -292,17 +293,7 @@ int ledger_each(const char *dir, const char *tenant, uint64_t from, int (*fn)(vo
 int ledger_statement_read(const char *dir, const char *tenant, const char *sandbox, const char *kind, char **ret,
                           size_t *ret_n, struct err *err) {
         AUTO_FD int dir_fd = chain_dir(dir, tenant, err);
-        AUTO_FREE char *text = malloc(LEDGER_STATEMENT_MAX + 1);
-        char path[96];
-        int n;
+        int r = dir_fd < 0 ? dir_fd : pack_read(dir_fd, sandbox, kind, ret, ret_n, err);
 
-        if (dir_fd < 0)
-                return dir_fd;
-        (void) snprintf(path, sizeof(path), "statements/%.20s.%.8s", sandbox, kind);
-        n = text ? fd_read_at(dir_fd, path, text, LEDGER_STATEMENT_MAX + 1) : -ENOMEM;
-        if (n < 0)
-                return unreadable(err, path, n);
-        *ret = TAKE_PTR(text);
-        *ret_n = (size_t) n;
-        return 0;
+        return dir_fd < 0 || r == 0 ? r : unreadable(err, kind, r);
 }

@@ -4,7 +4,6 @@
  * In this order, so that a crash at any point leaves a log that verifies: the hashes of what goes are written to
  * `leaves`; a record says what is dropped, and is durable; only then are the files removed.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,6 +17,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "ledger/chain.h"
+#include "ledger/pack.h"
 
 struct gather {
         uint8_t prev[HASH_BYTES];
@@ -71,22 +71,6 @@ static int leaves_keep(struct ledger *l, struct chain *c, const uint64_t *first,
         return r;
 }
 
-/* Statements are dropped by their own age: their hashes stay in the chain, or in the leaves. */
-static void statements_drop(const struct chain *c, uint64_t before_ms) {
-        AUTO_FD int dir_fd = openat(c->dir_fd, "statements", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int copy = dir_fd < 0 ? -1 : openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d = copy < 0 ? NULL : fdopendir(copy);
-        struct dirent *e;
-        struct stat st;
-
-        while (d && (e = readdir(d)))
-                if (e->d_name[0] != '.' && fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-                    (uint64_t) st.st_mtim.tv_sec * 1000 < before_ms)
-                        (void) unlinkat(dir_fd, e->d_name, 0);
-        if (d)
-                (void) closedir(d);
-}
-
 static int drop(struct ledger *l, struct chain *c, const uint64_t *first, size_t k, uint64_t keep_ms, struct err *err) {
         struct audit_event ev;
         char name[CHAIN_FILE];
@@ -134,6 +118,7 @@ int ledger_retain(struct ledger *l, const char *tenant, uint64_t keep_ms, struct
         else
                 ledger_undo(l);
         if (r == 0)
-                statements_drop(c, before_ms);
+                pack_drop(c->dir_fd,
+                          before_ms); /* by their own age: their hashes stay in the chain, or in the leaves */
         return r < 0 ? r : (int) k;
 }

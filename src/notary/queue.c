@@ -21,7 +21,7 @@
 #include "base/own.h"
 #include "base/str.h"
 
-enum { BATCH = 256, RETAIN_S = 600, QUIET_MS = 200, LINGER_JOBS = NOTARY_IN_FLIGHT / 4 };
+enum { BATCH = 256, RETAIN_S = 600, SYNC_MS = 200, LINGER_JOBS = NOTARY_IN_FLIGHT / 4 };
 
 static const uint64_t MS = 1000000; /* in nanoseconds */
 
@@ -173,9 +173,9 @@ void queue_tidy(struct queue *q) {
 
         if (q->n_documents > 0) {
                 documents_write(q);
-                q->sync_ns = now + QUIET_MS * MS;
+                q->sync_ns = q->sync_ns ? q->sync_ns : now + SYNC_MS * MS;
         }
-        if (q->sync_ns > 0 && now >= q->sync_ns) { /* a quiet moment: nobody waits for this */
+        if (q->sync_ns > 0 && now >= q->sync_ns) { /* nobody waits for this, and one flush is for all of them */
                 if (ledger_sync(q->ledger, &err) < 0)
                         (void) fprintf(stderr, "gabion-notary: %s\n", err.msg);
                 q->sync_ns = 0;

@@ -373,8 +373,8 @@ static void look(struct guard *g) {
         struct cgroup c;
         struct err e;
 
-        if (g->shared->policy->monitor.resources.on && g->box->state == WP_RUNNING && box_refer(g->box, 0, &c, &e) == 0 &&
-            cgroup_usage(&c, CGROUP_LEVELS, &u, &e) == 0)
+        if (g->shared->policy->monitor.resources.on && g->box->state == WP_RUNNING &&
+            box_refer(g->box, 0, &c, &e) == 0 && cgroup_usage(&c, CGROUP_LEVELS, &u, &e) == 0)
                 monitor_usage(&g->monitor, &u);
 }
 

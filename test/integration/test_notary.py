@@ -1,5 +1,6 @@
 """gabion-notary as a process: what it acknowledged survives any kill, it gives up what it does not need, and readers
 read. GABION_KILLS: how often it is killed (20; tools/soak does 200)."""
+import contextlib
 import json
 import os
 import pathlib
@@ -187,6 +188,15 @@ def replay(text, log):
     return [h for h in heads if h[1] is not None], replies
 
 
+def descriptors(pid):
+    """Where they lead; some are closed while we look."""
+    names = []
+    for f in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            names.append(os.readlink(f))
+    return names
+
+
 def test_it_gives_up_what_it_does_not_need(log, socket, open_place):
     with notary(log, socket, "--user", UID, "--readers", GROUP) as p:
         status = status_of(p.pid)
@@ -196,7 +206,7 @@ def test_it_gives_up_what_it_does_not_need(log, socket, open_place):
         for thread in pathlib.Path(f"/proc/{p.pid}/task").iterdir():
             assert harness.parse_status((thread / "status").read_text())["Seccomp"].strip() == "2"
         assert sh("true", "--audit", socket).code == 0
-        files = [os.readlink(f) for f in pathlib.Path(f"/proc/{p.pid}/fd").iterdir()]
+        files = descriptors(p.pid)
         assert not [f for f in files if f.startswith("/") and not f.startswith((str(log), str(socket.parent), "/dev"))
                     and not f.endswith("(deleted)")], files
     assert_whole(log)

@@ -42,10 +42,11 @@ static void text_is_canonical(void **state) {
         json_set_str(tree, "y", "\n");
         json_emit_tree(&e, "g", tree);
         json_emit_close(&e, '}');
-        assert_string_equal(buf_str(&b), "{\"a\":[-1,\"x\",{}],\"b\":{\"a\":true,\"z\":false},\"c\":9007199254740991,"
-                                         "\"d\":\"quote \\\" back \\\\ slash / del ? tab ? nul-free \xc3\xa9 "
-                                         "\xef\xbf\xbd \xe2\x80\xa8 end\",\"e\":\"del \x7f line\\n bell \\u0007 \xc3\xa9 "
-                                         "\xef\xbf\xbd\",\"f\":null,\"g\":{\"y\":\"\\n\",\"z\":1}}");
+        assert_string_equal(buf_str(&b),
+                            "{\"a\":[-1,\"x\",{}],\"b\":{\"a\":true,\"z\":false},\"c\":9007199254740991,"
+                            "\"d\":\"quote \\\" back \\\\ slash / del ? tab ? nul-free \xc3\xa9 "
+                            "\xef\xbf\xbd \xe2\x80\xa8 end\",\"e\":\"del \x7f line\\n bell \\u0007 \xc3\xa9 "
+                            "\xef\xbf\xbd\",\"f\":null,\"g\":{\"y\":\"\\n\",\"z\":1}}");
         assert_int_equal(json_parse("x", b.p, b.len, &doc, &err), 0);
         assert_int_equal(json_text(doc, false, &again, &err), 0);
         assert_string_equal(again, buf_str(&b));
