@@ -1,8 +1,9 @@
 /*
  * control_create.c - POST /sandboxes: decode, compose, quota, admission, record, notary and warden, reply.
  *
- * Warden and notary are asked at the same time, the slower first, and the row is committed while they work. Nobody can
- * use the sandbox before all three are done, and one that cannot be recorded is ended again.
+ * Notary and warden are asked at the same time, first the one that soon waits for its disk, and the row is committed
+ * while they work. Nobody can use the sandbox before all three are done, and one that cannot be recorded is ended
+ * again.
  *
  * A create outlives its request: if the client goes away, what was not begun is dropped, and what was made is ended,
  * because nobody would know that it is there. One that was cut off by a crash has a row that says "creating", or none:
@@ -279,7 +280,6 @@ static void on_start(struct admit_op *op) {
                 return;
         }
         m->starting = m->recording = m->committing = true; /* until all are asked, whoever answers at once */
-        make(m);
         if (m->d->scribe) {
                 row_of(m, &row);
                 record_create(&ev, &row, m->key);
@@ -287,6 +287,7 @@ static void on_start(struct admit_op *op) {
         } else {
                 m->recording = false;
         }
+        make(m);
         (void) store_settle(m->d->store, &m->uncommitted);
         m->committing = false;
         when_all(m);
