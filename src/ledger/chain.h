@@ -11,7 +11,8 @@ enum { CHAIN_CHUNK = 65536, CHAIN_FILE = 32, CHAIN_SEGMENTS = 65536 };
 struct pack {
         int dir_fd, log_fd, idx_fd;
         uint64_t end, idx_end; /* where the next ones go */
-        bool dirty, made;      /* not durable yet: documents; the files' names */
+        uint64_t day;
+        bool dirty, made; /* not durable yet: documents; the files' names */
 };
 #define PACK_NONE ((struct pack){ .dir_fd = -1, .log_fd = -1, .idx_fd = -1 })
 

@@ -5,7 +5,7 @@
  * fixed length for each: sandbox, kind, where it begins, how long it is. The document is written first: one without a
  * line was never kept, and a file with such a tail is not written any more; the next one is begun. So a crash costs at
  * most the last document, nothing is ever overwritten, and reading needs no lock. Of two documents with one name the
- * first counts.
+ * first counts. N is the day and a number, so that a file has the documents of one day, and goes with them.
  */
 #include "ledger/pack.h"
 
@@ -18,10 +18,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
 
 enum { LINES = 1024, KIND_AT = ID_LEN + 1, PLACE_AT = KIND_AT + PACK_KIND, N_AT = PLACE_AT + 13 };
+
+enum { DAY_MS = 86400000, PER_DAY = 100000 };
+
+static uint64_t today(void) {
+        return clock_real_ms() / DAY_MS;
+}
 
 static void names(uint64_t number, char log[CHAIN_FILE], char idx[CHAIN_FILE]) {
         chain_file(log, number);
@@ -97,9 +104,10 @@ static bool goes_on(struct pack *p, const struct ledger_settings *s) {
         return p->end == (uint64_t) log.st_size;
 }
 
-/* The newest file, or the next one if that is full or has a tail. */
+/* The newest file, or the next one if that is of another day, full, or has a tail. */
 static int begin(struct pack *p, const struct ledger_settings *s, int chain_fd, struct err *err) {
         AUTO_FREE uint64_t *all = NULL;
+        uint64_t newest, first = today() * PER_DAY;
         int n, r = pack_sync(p);
 
         pack_close(p);
@@ -109,12 +117,14 @@ static int begin(struct pack *p, const struct ledger_settings *s, int chain_fd, 
         if (r == 0)
                 r = p->dir_fd < 0 ? -errno : chain_shared(s, p->dir_fd, 0750);
         n = r < 0 ? r : chain_segments(p->dir_fd, &all, err);
-        if (n > 0 && open_both(p, s, all[n - 1], 0) == 0 && goes_on(p, s))
+        newest = n > 0 ? all[n - 1] : 0;
+        p->day = today();
+        if (newest >= first && open_both(p, s, newest, 0) == 0 && goes_on(p, s))
                 return 0;
         own_closep(&p->log_fd);
         own_closep(&p->idx_fd);
         if (n >= 0)
-                r = open_both(p, s, n > 0 ? all[n - 1] + 1 : 1, O_CREAT | O_EXCL);
+                r = open_both(p, s, (newest > first ? newest : first) + 1, O_CREAT | O_EXCL);
         p->end = p->idx_end = 0;
         p->made = true;
         return n < 0 ? n : r;
@@ -125,7 +135,7 @@ static bool is_as_left(const struct pack *p, const struct ledger_settings *s) {
         struct stat st;
 
         return p->log_fd >= 0 && fstat(p->log_fd, &st) == 0 && st.st_nlink > 0 && (uint64_t) st.st_size == p->end &&
-               p->end < chain_file_max(s);
+               p->end < chain_file_max(s) && p->day == today();
 }
 
 static int put(struct pack *p, const struct pack_entry *e, const char *text) {

@@ -1,5 +1,6 @@
 /* Documents beside a chain: kept, found, and not lost with what a crash left half done. */
 #include <errno.h>
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,11 +27,26 @@ static void document_is(const char *sandbox, const char *kind, const char *want)
         }
 }
 
-static void append_to(const char *name, const char *text) {
-        char path[160];
+/* The number-th file of that end, in order; returns how many there are. */
+static size_t file_of(size_t number, const char *end, char path[256]) {
+        char pattern[128];
+        glob_t g = { 0 };
+        size_t n;
+
+        (void) snprintf(pattern, sizeof(pattern), "%s/acme/statements/*.%s", logs_dir, end);
+        assert_int_equal(glob(pattern, 0, NULL, &g), 0);
+        n = g.gl_pathc;
+        assert_true(number <= n);
+        (void) snprintf(path, 256, "%s", g.gl_pathv[number - 1]);
+        globfree(&g);
+        return n;
+}
+
+static void append_to(size_t number, const char *end, const char *text) {
+        char path[256];
         FILE *f;
 
-        (void) snprintf(path, sizeof(path), "%s/acme/statements/%s", logs_dir, name);
+        (void) file_of(number, end, path);
         f = fopen(path, "ae");
         assert_non_null(f);
         assert_true(fputs(text, f) >= 0);
@@ -41,6 +57,7 @@ static void documents_are_found_whatever_a_crash_left(void **state) {
         static const char a[] = "k3v9x2m4q8r7t1w5z6aa", b[] = "k3v9x2m4q8r7t1w5z6bb", c[] = "k3v9x2m4q8r7t1w5z6cc";
         struct ledger *l = logs_open(0);
         struct err err = { 0 };
+        char path[256];
 
         (void) state;
         logs_fill(l, "acme", 1, 1);
@@ -52,11 +69,11 @@ static void documents_are_found_whatever_a_crash_left(void **state) {
         document_is(a, "end", "{}");
         document_is(b, "start", NULL);
         (void) ledger_free(l);
-        append_to("000000000001.log", "{\"half"); /* a document without its line */
+        append_to(1, "log", "{\"half"); /* a document without its line */
         l = logs_open(0);
         assert_int_equal(ledger_statement(l, "acme", b, "start", "[1]", 3, &err), 0);
         (void) ledger_free(l);
-        append_to("000000000002.idx", "k3v9x2m4q8r7"); /* half a line */
+        append_to(2, "idx", "k3v9x2m4q8r7"); /* half a line */
         l = logs_open(0);
         assert_int_equal(ledger_statement(l, "acme", c, "end", "[2]", 3, &err), 0);
         document_is(a, "start", "{\"a\":1}");
@@ -69,7 +86,8 @@ static void documents_are_found_whatever_a_crash_left(void **state) {
         document_is(b, "end", "[3,4,5,6]");
         document_is(c, "start", "[7]");
         (void) ledger_free(l);
-        append_to("000000000004.log", ""); /* there is one */
+        assert_int_equal(file_of(1, "log", path), 4);
+        assert_int_equal(file_of(1, "idx", path), 4);
 }
 
 int main(void) {
