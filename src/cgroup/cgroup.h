@@ -31,6 +31,10 @@ struct cgroup_limits {
 struct cgroup_host;
 int cgroup_host_find(struct cgroup_host **ret, struct err *err); /* the error names what is missing and the remedy */
 struct cgroup_host *cgroup_host_free(struct cgroup_host *h);
+/* Where it holds its descriptors, for a child process that is to keep them. Returns how many, CGROUP_V1_MAX + 1 at
+ * most.
+ */
+size_t cgroup_host_fds(struct cgroup_host *h, int *fds[]);
 enum cgroup_mode cgroup_host_mode(const struct cgroup_host *h);
 /* Quick and without a host: must a process be born into its group (v2), or may it join later by itself (v1)? */
 bool cgroup_is_by_birth(void);

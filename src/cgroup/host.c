@@ -354,6 +354,15 @@ struct cgroup_host *cgroup_host_free(struct cgroup_host *h) {
         return NULL;
 }
 
+size_t cgroup_host_fds(struct cgroup_host *h, int *fds[]) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < h->n; i++)
+                if (h->hiers[i].parent_fd >= 0)
+                        fds[n++] = &h->hiers[i].parent_fd;
+        return n;
+}
+
 bool cgroup_is_by_birth(void) {
         struct statfs fs;
 

@@ -40,10 +40,24 @@ static bool disk_of(dev_t dev, uint32_t ret[2]) {
         return true;
 }
 
+/* Whoever makes one sandbox after the other asks for the same disk each time, and it does not move. */
+static bool disk_known(dev_t dev, uint32_t ret[2]) {
+        static uint32_t disk[2];
+        static dev_t of;
+        static bool known;
+
+        if (!known || of != dev) {
+                known = disk_of(dev, disk);
+                of = dev;
+        }
+        memcpy(ret, disk, sizeof(disk));
+        return known;
+}
+
 static void disk_add(struct cgroup_limits *l, dev_t dev) {
         uint32_t disk[2];
 
-        if (l->n_io_devices == CGROUP_DEVICES || !disk_of(dev, disk))
+        if (l->n_io_devices == CGROUP_DEVICES || !disk_known(dev, disk))
                 return;
         for (size_t i = 0; i < l->n_io_devices; i++)
                 if (memcmp(l->io_devices[i], disk, sizeof(disk)) == 0)

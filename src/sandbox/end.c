@@ -57,6 +57,15 @@ static void drop_fds(struct sandbox *sb) {
         buf_done(&sb->out);
 }
 
+static void groups_drop(struct sandbox *sb) {
+        if (sb->has_cgroup)
+                cgroup_close(&sb->cgroup);
+        sb->has_cgroup = false;
+        if (!sb->kept)
+                (void) cgroup_host_free(sb->cgroup_host);
+        sb->cgroup_host = NULL;
+}
+
 void sandbox_survive(bool survives) {
         janitor_keep(survives);
 }
@@ -68,9 +77,7 @@ void sandbox_leave(struct sandbox *sb) {
         drop_fds(sb);
         drop_fd(&sb->agent_pidfd);
         drop_fd(&sb->finish_fd);
-        if (sb->has_cgroup)
-                cgroup_close(&sb->cgroup);
-        sb->cgroup_host = cgroup_host_free(sb->cgroup_host);
+        groups_drop(sb);
         slot_drop(sb, false);
 }
 
@@ -119,10 +126,7 @@ int sandbox_end(struct sandbox *sb, struct err *err) {
                 if (r == 0)
                         r = cgroup_remove(&sb->cgroup, err);
         }
-        if (sb->has_cgroup)
-                cgroup_close(&sb->cgroup);
-        sb->has_cgroup = false;
-        sb->cgroup_host = cgroup_host_free(sb->cgroup_host);
+        groups_drop(sb);
         drop_fd(&sb->finish_fd);
         /* The janitor freed the slot, and the name may be another's by now; with groups left it stays, for a sweep. */
         slot_drop(sb, !clean && r == 0);

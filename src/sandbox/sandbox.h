@@ -32,9 +32,10 @@ struct sandbox;
 /* For a sandbox that outlives the process that makes it. */
 struct sandbox_keep {
         const char *id;
-        int control_fd, gate_fd; /* listening sockets for the agent, and */
-        int connected_fd;        /* a connection to the second, with SO_PASSCRED */
-        int agent_fd;            /* the agent's image, sealed */
+        int control_fd, gate_fd;    /* listening sockets for the agent, and */
+        int connected_fd;           /* a connection to the second, with SO_PASSCRED */
+        int agent_fd;               /* the agent's image, sealed */
+        struct cgroup_host *groups; /* where groups are made; borrowed */
         /* The slot is taken, and nothing made yet that could stay behind: time to write down that something will. */
         int (*claimed)(const struct sandbox *sb, void *arg, struct err *err);
         void *arg;
@@ -65,6 +66,7 @@ struct sandbox {
         struct cgroup cgroup;
         struct cgroup_limits cgroup_limits;
         bool has_cgroup;
+        bool kept; /* made by struct sandbox_keep: the host of its groups is not ours */
         pid_t janitor_pid, agent_pid, command_pid, egress_pid; /* as the supervisor sees them; 0 = none */
         int agent_pidfd;
         int control_fd;   /* the agent's frames; non-blocking */

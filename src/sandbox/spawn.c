@@ -296,6 +296,8 @@ static int claim(const struct plan *plan, const struct sandbox_request *req, str
         int r = slot_claim(sb, enter_is_rootless(), err);
 
         if (r == 0 && req->keep) {
+                sb->kept = true;
+                sb->cgroup_host = req->keep->groups;
                 (void) str_copy(sb->id, sizeof(sb->id), req->keep->id);
                 r = req->keep->claimed(sb, req->keep->arg, err);
         }
@@ -309,7 +311,7 @@ static int claim(const struct plan *plan, const struct sandbox_request *req, str
 static int groups_find(struct sandbox *sb, bool counted, struct err *err) {
         int r;
 
-        if (cgroup_host_find(&sb->cgroup_host, err) < 0)
+        if (!sb->kept && cgroup_host_find(&sb->cgroup_host, err) < 0)
                 return groups_missing(err);
         r = janitor_watch(sb, err);
         return r < 0 ? r : groups_open(sb, counted, err);

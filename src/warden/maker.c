@@ -208,9 +208,11 @@ static void make_one(struct making *m, const struct order *o) {
         m->o = o;
         record_from(&m->rec, o->box);
         m->rec.state = WP_MAKING;
-        m->keep = (struct sandbox_keep){
-                .id = o->box->id, .agent_fd = WARDEN_FD_IMAGE, .claimed = on_claimed, .arg = &m->rec
-        };
+        m->keep = (struct sandbox_keep){ .id = o->box->id,
+                                         .agent_fd = WARDEN_FD_IMAGE,
+                                         .groups = warden.groups,
+                                         .claimed = on_claimed,
+                                         .arg = &m->rec };
         if (make(m, &e) == 0 && finish(m, &e) == 0) {
                 sandbox_survive(true); /* whoever hears of it may rely on it, whatever happens to us */
                 if (report(m) == 0) {
@@ -229,10 +231,12 @@ static void make_one(struct making *m, const struct order *o) {
 
 static void maker_run(const void *arg) {
         static struct making m; /* large */
+        int *groups[CGROUP_V1_MAX + 1];
+        unsigned kept = WARDEN_FD_MORE + (unsigned) cgroup_host_fds(warden.groups, groups); /* start() put them first */
 
         for (const struct order *o = arg; o; o = o->then) {
                 if (o != arg) /* nothing of one sandbox is there when the next is made */
-                        (void) sys_close_range(WARDEN_FD_IMAGE + 1, ~0u, 0);
+                        (void) sys_close_range(kept, ~0u, 0);
                 warden.proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC); /* ours was closed */
                 make_one(&m, o);
         }
@@ -330,16 +334,16 @@ static void on_made(struct job *j, struct ipc_msg *m) {
 
 static int start(struct order *o, struct err *err) {
         const struct plan_way_out way = network_way_out(o->ceiling ? &o->ceiling->it : NULL, o->bind);
-        int *fds[NETWORK_FDS];
+        int *fds[CGROUP_V1_MAX + 1 + NETWORK_FDS];
         struct job *j;
-        size_t n = 0;
+        size_t n_groups = cgroup_host_fds(warden.groups, fds), n = 0;
         int r = statement_plan(&o->policy->it, o->policy->hash, o->box->hostname, &way, &plan, err);
 
         if (r == 0)
-                r = network_prepare(o, &plan, fds, &n, err);
+                r = network_prepare(o, &plan, fds + n_groups, &n, err);
         if (r < 0)
                 return r;
-        j = job_start_with(maker_run, o, true, fds, n, err);
+        j = job_start_with(maker_run, o, true, fds, n_groups + n, err);
         network_prepared(o);
         if (!j)
                 return err->code;
