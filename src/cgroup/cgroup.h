@@ -14,7 +14,7 @@
 struct err;
 struct json_emit;
 
-enum { CGROUP_NAME = 48, CGROUP_V1_MAX = 8, CGROUP_DEVICES = 8, CGROUP_SETTINGS = 16 };
+enum { CGROUP_NAME = 48, CGROUP_V1_MAX = 8, CGROUP_DEVICES = 8, CGROUP_SETTINGS = 16, CGROUP_COUNTERS = 16 };
 
 enum cgroup_mode { CGROUP_V2, CGROUP_HYBRID, CGROUP_V1 };
 
@@ -48,6 +48,7 @@ struct cgroup {
         bool counted;                   /* private: see cgroup_make_first() */
         unsigned made;                  /* in which hierarchies of the host the group exists; only for cgroup_refer() */
         int limit_fds[CGROUP_SETTINGS]; /* private: files of limits that were written, plus one; for reading back */
+        int usage_fds[CGROUP_COUNTERS]; /* private: files of counters that will be read, plus one */
         const struct cgroup_host *host;
 };
 
@@ -83,6 +84,8 @@ enum cgroup_ask {
         CGROUP_ALL = 4,
         CGROUP_LEVELS = 8, /* memory_peak_bytes and tasks, which cost little */
 };
+/* Opens the files beforehand, for an end that must be quick. What cannot be opened is tried again then. */
+void cgroup_usage_open(struct cgroup *c, enum cgroup_ask ask);
 int cgroup_usage(const struct cgroup *c, enum cgroup_ask ask, struct cgroup_usage *ret, struct err *err);
 
 /* Processes inside now, at most cap of them. Returns how many. */

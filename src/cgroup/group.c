@@ -52,6 +52,12 @@ void cgroup_close(struct cgroup *c) {
                 own_closep(&fd);
                 c->limit_fds[i] = 0;
         }
+        for (size_t i = 0; i < CGROUP_COUNTERS; i++) {
+                int fd = c->usage_fds[i] - 1;
+
+                own_closep(&fd);
+                c->usage_fds[i] = 0;
+        }
 }
 
 int cgroup_file_open(const struct cgroup *c, const struct cgroup_hier *hier, const char *file, int flags) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "tree.h"
@@ -49,9 +50,22 @@ static const struct cgroup_hier *counter_hier(const struct cgroup_host *h, const
         return hier && hier->v2 == k->v2 ? hier : NULL;
 }
 
+_Static_assert(ARRAY_SIZE(counters) <= CGROUP_COUNTERS, "a file for each");
+
+void cgroup_usage_open(struct cgroup *c, enum cgroup_ask ask) {
+        for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
+                const struct cgroup_hier *h = counter_hier(c->host, &counters[i]);
+                int fd = h && (ask & counters[i].asks) ? cgroup_file_open(c, h, counters[i].file, O_RDONLY) : -1;
+
+                if (fd >= 0)
+                        c->usage_fds[i] = fd + 1;
+        }
+}
+
 static int counter_read(const struct cgroup *c, const struct cgroup_hier *h, const struct counter *k, uint64_t *ret) {
+        int fd = c->usage_fds[k - counters] - 1;
         char text[CGROUP_TEXT];
-        int r = cgroup_file_read(c, h, k->file, text, sizeof(text));
+        int r = fd < 0 ? cgroup_file_read(c, h, k->file, text, sizeof(text)) : fd_read_upto(fd, text, sizeof(text));
 
         if (r < 0)
                 return r;

@@ -32,6 +32,7 @@ enum {
         NOTIFY_BURST = 50, /* refused calls reported at once, then some each second */
         NOTIFY_PER_S = 5,
         PUSHY_SIGNALS = 3, /* that many requests to end, and it is ended */
+        FINDABLE_NS = 20 * 1000 * 1000, /* what ends sooner is never found by another process, and saves the socket */
 };
 
 enum {
@@ -56,7 +57,7 @@ struct life {
         bool out_gone[2];  /* nobody reads there any more */
         uint64_t written, deadline_ns, started_ns, notify_refill_ns;
         uint32_t stdin_credit;
-        bool stdin_open, exited, gone;
+        bool stdin_open, exited, gone, findable;
         unsigned notify_left, pushes;
         struct ap_exit exit;
         struct err audit; /* why the log failed */
@@ -314,10 +315,20 @@ static int wait_ms(struct life *f) {
                 due = f->deadline_ns;
         if (due > watch_due_ns(f->l->watch))
                 due = watch_due_ns(f->l->watch);
+        if (!f->findable && due > f->started_ns + FINDABLE_NS)
+                due = f->started_ns + FINDABLE_NS;
         if (now >= due)
                 return 0;
         left = (due - now) / 1000000 + 1;
         return left < TICK_MS ? (int) left : TICK_MS;
+}
+
+/* The run needs nobody's questions. */
+static void make_findable(struct life *f) {
+        struct err e = { 0 };
+
+        f->findable = true;
+        (void) control_open(&f->l->control, f->l, &e);
 }
 
 static int serve(struct life *f) {
@@ -328,6 +339,8 @@ static int serve(struct life *f) {
         poll_set(f, p);
         if (poll(p, AT_COUNT, wait_ms(f)) < 0)
                 return errno == EINTR ? 0 : -errno;
+        if (!f->findable && clock_mono_ns() >= f->started_ns + FINDABLE_NS)
+                make_findable(f);
         if (p[AT_SIGNAL].revents)
                 on_signal(f);
         if (p[AT_LISTENER].revents)
@@ -386,6 +399,7 @@ int loop_run(struct loop *l, struct err *err) {
         f.started_ns = f.notify_refill_ns = clock_mono_ns();
         f.deadline_ns = f.started_ns + l->plan->policy->limits.time_ms * 1000000u;
         f.stdin_open = !l->o->no_stdin;
+        f.findable = l->control.listen_fd >= 0;
         while (r == 0 && !f.exited && !f.gone)
                 r = serve(&f);
         if (r < 0 && f.audit.code < 0) {

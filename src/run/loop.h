@@ -17,7 +17,8 @@ struct loop {
         struct record *record;
         struct watch *watch;
         int signal_fd;
-        bool raw; /* the caller's terminal is in raw mode */
+        bool raw;       /* the caller's terminal is in raw mode */
+        bool ends_soon; /* nobody waits for the removal */
 };
 
 /* Serves the released command until it has ended and its output is written. Fills the result but for usage. */

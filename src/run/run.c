@@ -109,6 +109,10 @@ static int evidence_give(const struct run_options *o, const struct plan *plan, c
         return r;
 }
 
+static enum cgroup_ask usage_asked(const struct loop *l) {
+        return l->o->want_details ? CGROUP_ALL : CGROUP_EVENTS;
+}
+
 /* Limits speak through counters, once the command has ended. */
 static void judge(struct loop *l) {
         struct run_result *res = l->result;
@@ -120,8 +124,7 @@ static void judge(struct loop *l) {
         if (sandbox_disk(l->sb, &used, &full) == 0 && full)
                 denial_add(l, "limit.disk", "limits.disk", "the sandbox's files reached the limit",
                            "raise limits.disk and limits.memory, or write to a mounted directory");
-        if (!l->sb->has_cgroup ||
-            cgroup_usage(&l->sb->cgroup, l->o->want_details ? CGROUP_ALL : CGROUP_EVENTS, &u, &e) < 0)
+        if (!l->sb->has_cgroup || cgroup_usage(&l->sb->cgroup, usage_asked(l), &u, &e) < 0)
                 return;
         if (u.memory_peak_bytes > 0)
                 res->memory_peak_bytes = u.memory_peak_bytes;
@@ -203,12 +206,21 @@ static int release(struct loop *l, struct evidence *ev, int evidence_fd, struct 
         return r < 0 ? r : sandbox_release(l->sb, err);
 }
 
+/*
+ * Nobody waits for the removal: no record of it is kept, nothing of the host was open to a process that may live a
+ * moment longer than we do, and no other process of ours is to be ended.
+ */
+static bool may_end_soon(const struct loop *l) {
+        return l->o->last && !l->o->want_details && !l->record->on && !l->plan->net && l->plan->policy->n_mounts == 0;
+}
+
 static int serve(struct loop *l, struct evidence *ev, struct err *err) {
         int r;
 
         (void) sandbox_sweep(l->sb); /* others' leftovers, while the command starts */
-        if (!l->net->egress)
-                (void) control_open(&l->control, l, &(struct err){ 0 }); /* the run needs nobody's questions */
+        if (l->sb->has_cgroup)
+                cgroup_usage_open(&l->sb->cgroup, usage_asked(l));
+        l->ends_soon = may_end_soon(l) && sandbox_can_end_soon(l->sb);
         l->raw = l->o->tty && tty_raw();
         r = record_evidence(l->record, l->plan, l->sb, ev, err);
         if (r == 0)
@@ -223,14 +235,6 @@ static int serve(struct loop *l, struct evidence *ev, struct err *err) {
                                l->sb->id);
         exit_code_set(l->result);
         return r;
-}
-
-/*
- * Nobody waits for the removal: no record of it is kept, nothing of the host was open to a process that may live a
- * moment longer than we do, and no other process of ours is to be ended.
- */
-static bool may_end_soon(const struct loop *l) {
-        return l->o->last && !l->o->want_details && !l->record->on && !l->plan->net && l->plan->policy->n_mounts == 0;
 }
 
 static int evidence_open(const struct run_options *o, int *ret, struct err *err) {
@@ -304,7 +308,7 @@ static int run_recorded(struct loop *l, struct err *err) {
                 r = serve(l, &ev, err);
         control_close(&l->control);
         network_end(&net);
-        if (r == 0 && may_end_soon(l) && sandbox_end_soon(&sb))
+        if (r == 0 && l->ends_soon && sandbox_end_soon(&sb))
                 return 0;
         record_end(l->record, &sb, l->result, started);
         e = sandbox_end(&sb, &end);

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/own.h"
 #include "base/sys.h"
+#include "sandbox/gate.h"
 #include "sandbox/janitor.h"
 #include "sandbox/netns.h"
 #include "sandbox/sandbox.h"
@@ -101,9 +102,12 @@ static bool janitor_lives(const struct sandbox *sb) {
                si.si_pid == 0;
 }
 
+bool sandbox_can_end_soon(const struct sandbox *sb) {
+        return sb->agent_pid > 0 && orphans_are_reaped(sb);
+}
+
 bool sandbox_end_soon(const struct sandbox *sb) {
-        return sb->agent_pid > 0 && janitor_lives(sb) && orphans_are_reaped(sb) &&
-               sys_pidfd_send_signal(sb->agent_pidfd, SIGKILL) == 0;
+        return janitor_lives(sb) && sys_pidfd_send_signal(sb->agent_pidfd, SIGKILL) == 0;
 }
 
 int sandbox_end(struct sandbox *sb, struct err *err) {
@@ -117,6 +121,7 @@ int sandbox_end(struct sandbox *sb, struct err *err) {
         if (sb->agent_pid > 0)
                 (void) end_reap(sb->agent_pid);
         sb->agent_pid = 0;
+        spawn_let_go();
         janitor_finish(sb);
         netns_close(&sb->net); /* a set-up child that failed may have been filling it */
         drop_fd(&sb->agent_pidfd);

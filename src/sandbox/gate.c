@@ -132,5 +132,6 @@ int sandbox_settle(const struct sandbox *sb) {
 int sandbox_release(struct sandbox *sb, struct err *err) {
         if (send(sb->pair_fd, "g", 1, MSG_NOSIGNAL) != 1)
                 return oops(err, "releasing the command");
+        spawn_let_go(); /* while it starts */
         return 0;
 }

@@ -9,3 +9,6 @@ void gate_flush(struct sandbox *sb);
 int gate_wait(struct sandbox *sb, const struct child *c, struct err *err);
 /* The child's own word on why it ended. */
 int gate_child_error(const struct child *c, struct err *err);
+/* spawn.c: closes what only the set-up child needed, above all our copy of the agent's end of the control socket, whose
+ * death must be seen as the end of the stream; the fixed numbers are reserved again. Once for each start. */
+void spawn_let_go(void);

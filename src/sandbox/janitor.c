@@ -115,11 +115,13 @@ static void close_others(void) {
 
 static int janitor_main(void *arg) {
         static const struct timespec pause = { .tv_nsec = 500000 };
+        static const uint64_t all = ~0ull;
         uint32_t n;
 
         (void) arg;
-        if (!job.kept)               /* a maker's signals are blocked */
-                (void) sys_setsid(); /* out of the terminal's reach */
+        /* Out of the terminal's reach. A session of its own would be a group for the scheduler too, made and removed. */
+        (void) SYS2(SYS_setpgid, 0, 0);
+        (void) SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
         close_others();
         __atomic_store_n(&job.walled, 1u - (uint32_t) forbid_user_namespaces(), __ATOMIC_RELEASE);
         (void) sys_futex_wake(&job.walled);

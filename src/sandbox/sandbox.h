@@ -115,8 +115,10 @@ int sandbox_disk(const struct sandbox *sb, uint64_t *ret_used, bool *ret_full);
 /* Kills, reaps and removes everything. Safe to call twice. The first failure is reported, the rest still done. */
 int sandbox_end(struct sandbox *sb, struct err *err);
 
-/* For a process that ends next, instead of sandbox_end(): kills, and leaves the rest to the janitor, as if we had been
- * killed. False, and nothing done, where nobody is known to reap the two that then have no parent. */
+/* Is somebody known to reap those who then have no parent? */
+bool sandbox_can_end_soon(const struct sandbox *sb);
+/* For a process that ends next, instead of sandbox_end(), where that is so: kills, and leaves the rest to the janitor,
+ * as if we had been killed. False, and nothing done, if it was killed itself. */
 bool sandbox_end_soon(const struct sandbox *sb);
 
 /* Is our death the end of a sandbox that was made to be kept? At first it is; it must not be any more before somebody

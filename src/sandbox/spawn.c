@@ -274,11 +274,12 @@ static int network_up(const struct sandbox *sb, struct child *c, struct err *err
         return r < 0 ? err_set(err, r, ERR_INTERNAL, "loopback interface: %s", strerror(-r)) : 0;
 }
 
-static int oom_score(const struct sandbox *sb, const struct child *c, struct err *err) {
+/* Not before the agent has memory of its own: the kernel gives the score to all who share it, after a long search. */
+static int oom_score(const struct sandbox *sb, const struct child *c, pid_t pid, struct err *err) {
         char path[48];
         int r;
 
-        (void) snprintf(path, sizeof(path), "%d/oom_score_adj", (int) sb->agent_pid);
+        (void) snprintf(path, sizeof(path), "%d/oom_score_adj", (int) pid);
         r = WEAK(c, WEAKEN_OOM_SCORE) ? 0 : fd_write_at(sb->proc_fd, path, "500");
         return r < 0 ? err_set(err, r, ERR_INTERNAL, "oom_score_adj: %s", strerror(-r)) : 0;
 }
@@ -353,8 +354,6 @@ static int build(const struct plan *plan, const struct sandbox_request *req, str
         if (r == 0)
                 r = agent_publish(plan, req, sb, c, err);
         if (r == 0)
-                r = oom_score(sb, c, err); /* inherited by the command, which the frames bring to life */
-        if (r == 0)
                 r = frames_queue(plan, req, sb, c, true, err);
         return r < 0 ? r : network_up(sb, c, err);
 }
@@ -400,14 +399,27 @@ int sandbox_wait(struct sandbox *sb, struct err *err) {
         struct child *c = &the_child;
         int r = gate_wait(sb, c, err);
 
-        /* The child has its own table by now; what only it needed is closed here, above all our copy of the agent's
-         * end of the control socket: its death must be seen as the end of the stream. */
-        for (size_t i = 0; i < c->plan->n_mounts; i++)
-                if (c->piece_fds[i] >= 0)
-                        (void) close(c->piece_fds[i]);
-        (void) close(c->userns_fd);
+        if (r == 0)
+                r = oom_score(sb, c, sb->agent_pid, err);
+        if (r == 0)
+                r = oom_score(sb, c, sb->command_pid, err);
         if (r == 0 && (r = janitor_walled()) < 0)
                 r = err_set(err, r, ERR_INTERNAL,
                             "control max_user_namespaces is not in force: %s; nothing was started", strerror(-r));
-        return r < 0 ? r : enter_reserve(err);
+        return r;
+}
+
+void spawn_let_go(void) {
+        struct child *c = &the_child;
+        struct err ignored;
+
+        if (!c->plan)
+                return;
+        for (size_t i = 0; i < c->plan->n_mounts; i++)
+                if (c->piece_fds[i] >= 0)
+                        (void) close(c->piece_fds[i]);
+        if (c->userns_fd >= 0)
+                (void) close(c->userns_fd);
+        (void) enter_reserve(&ignored);
+        c->plan = NULL;
 }
