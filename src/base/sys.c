@@ -263,6 +263,12 @@ int sys_umount2(const char *path, int flags) {
         return (int) SYS2(SYS_umount2, path, flags);
 }
 
+int sys_bind(const char *from, const char *to) {
+        enum { BIND = 4096 };
+
+        return (int) SYS5(SYS_mount, from, to, 0, BIND, 0);
+}
+
 int sys_landlock_create(const struct sys_landlock_attr *attr, size_t size) {
         return (int) SYS3(NR_LANDLOCK_CREATE, attr, size, attr ? 0 : 1);
 }

@@ -101,6 +101,8 @@ int sys_fsconfig(int fd, unsigned cmd, const char *key, const char *value);
 int sys_fsmount(int fd, unsigned attrs);
 int sys_pivot_root(const char *new_root, const char *put_old);
 int sys_umount2(const char *path, int flags);
+/* mount --bind: one call where open_tree() and move_mount() are three. Links on the way are followed. */
+int sys_bind(const char *from, const char *to);
 
 /* --- Landlock and seccomp --- */
 struct sys_landlock_attr {

@@ -184,11 +184,10 @@ static int attach(int fd, const char *path) {
         return r;
 }
 
-/* Binds a place of the root at another with exactly these mount flags, whatever the mount around it has. */
-static int bind_at(const char *from, const char *path, uint64_t set) {
+/* Binds a file of the root at another place, read-only. */
+static int own_bind(const char *from, const char *path) {
         const struct sys_mount_attr attr = {
-                .attr_set = set,
-                .attr_clr = (SYS_MOUNT_RDONLY | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC) & ~set,
+                .attr_set = SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC,
         };
         int fd = sys_open_tree(AT_CWD, from, SYS_OPEN_TREE_CLONE);
         int r;
@@ -202,8 +201,16 @@ static int bind_at(const char *from, const char *path, uint64_t set) {
         return r;
 }
 
+/* Gives a place of the root exactly these mount flags, whatever the mount around it has. The path is our own: there are
+ * no links in it, and nobody who could put one there. */
 static int self_bind(const char *path, uint64_t set) {
-        return bind_at(path, path, set);
+        const struct sys_mount_attr attr = {
+                .attr_set = set,
+                .attr_clr = (SYS_MOUNT_RDONLY | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC) & ~set,
+        };
+        int r = sys_bind(path, path);
+
+        return r < 0 ? r : sys_mount_setattr(AT_CWD, path, 0, &attr);
 }
 
 static int writable_places(struct child *c) {
@@ -222,8 +229,7 @@ static int pieces(struct child *c) {
                 int r = c->piece_fds[i] < 0 ? 0 : attach(c->piece_fds[i], target);
 
                 if (m->kind == PLAN_OWN)
-                        r = bind_at(m->source, target + 1,
-                                    SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
+                        r = own_bind(m->source, target + 1);
                 else if (r == -ENOENT) {
                         r = skeleton_target(c, i);
                         if (r == 0)
@@ -247,43 +253,27 @@ static int rule(uint64_t rights, const char *path) {
 }
 
 /* What is mounted over a path of /proc: nothing readable, but for the boot id, which programs want to have. */
-static const char *mask_source(const char *path, size_t n) {
+static const char *mask_source(const char *path) {
+        size_t n = 0;
+
         if (strcmp(path, PLAN_BOOT_ID) == 0)
-                return ".gabion/boot_id";
-        return path[n - 1] == '/' ? ".gabion/mask.d" : ".gabion/mask";
+                return "../.gabion/boot_id";
+        while (path[n])
+                n++;
+        return path[n - 1] == '/' ? "../.gabion/mask.d" : "../.gabion/mask";
 }
 
 static int mask(struct child *c, int proc_fd) {
-        const char *spare_of = NULL;
-        int spare = -1, r = 0;
+        int r = sys_fchdir(proc_fd);
 
         for (size_t i = 0; r == 0 && i < c->plan->n_masks; i++) {
-                const char *path = c->plan->masks[i], *source;
-                size_t n = 0;
-                int fd;
-
-                while (path[n])
-                        n++;
-                source = mask_source(path, n);
-                fd = source == spare_of ? spare : sys_open_tree(AT_CWD, source, SYS_OPEN_TREE_CLONE);
-                if (fd < 0)
-                        return fd;
-                r = WEAK(c, WEAKEN_MASK) && i == 6 ? 0 : sys_move_mount(fd, proc_fd, path);
-                if (r == -ENOENT || r == -ENOTDIR) { /* not every kernel has every file */
-                        if (fd != spare)
-                                (void) sys_close(spare);
-                        spare = fd; /* to close what is mounted nowhere takes long: it is used for the next */
-                        spare_of = source;
-                        r = 0;
+                if (WEAK(c, WEAKEN_MASK) && i == 6)
                         continue;
-                }
-                if (fd == spare)
-                        spare_of = NULL;
-                (void) sys_close(fd);
+                r = sys_bind(mask_source(c->plan->masks[i]), c->plan->masks[i]);
+                if (r == -ENOENT || r == -ENOTDIR) /* not every kernel has every file */
+                        r = 0;
         }
-        if (spare_of)
-                (void) sys_close(spare);
-        return r;
+        return r == 0 ? sys_fchdir(c->root_fd) : r;
 }
 
 static int read_only(struct child *c) {
