@@ -65,7 +65,7 @@ static void one(uint8_t *frame, const struct ap_head *h) {
                 ap_put_configure(&w, caps), same(&w, frame, h->length);
         else if (h->type == AP_RESIZE && ap_get_resize(body, n, &rows, &columns) == 0)
                 ap_put_resize(&w, h->id, rows, columns), same(&w, frame, h->length);
-        else if ((h->type == AP_SIGNAL || h->type == AP_CREDIT) && ap_get_u32(body, n, &v) == 0)
+        else if ((h->type == AP_SIGNAL || h->type == AP_CREDIT || h->type == AP_GO) && ap_get_u32(body, n, &v) == 0)
                 ap_put_u32(&w, h->type, h->id, v), same(&w, frame, h->length);
         about_commands(frame, h, &w);
         about_files(frame, h, &w);

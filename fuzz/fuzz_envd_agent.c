@@ -1,7 +1,9 @@
 /*
  * fuzz_envd_agent.c - frames about commands from an agent that may be anybody, while clients start, follow and list.
- * Real requests through the http layer; the agent's side of the connection is the input.
+ * Real requests through the http layer; the agent's side of the connection is the input. If that is odd, the second
+ * start is held until half of it went by.
  */
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,7 @@ static struct {
         struct event_base *base;
         struct envd *envd;
         struct envd_target target;
+        uint64_t held;
 } site;
 
 #define HEAD(path, type, length)                                                                                       \
@@ -42,6 +45,11 @@ static const struct {
 static void on_head(struct http_conn *c, const struct http_head *head, void *arg) {
         (void) arg;
         envd_serve(site.envd, c, head, &site.target, ENVD_PORT);
+}
+
+static int on_event(struct envd_target *t, const struct envd_event *ev, void *arg) {
+        (void) t, (void) arg;
+        return ev->kind == ENVD_EXEC && ev->call == site.held;
 }
 
 static void turn(void) {
@@ -85,6 +93,19 @@ static struct control *pretend(void) {
         return k;
 }
 
+static void feed(struct control *k, struct evbuffer *in, const uint8_t *p, size_t n) {
+        (void) evbuffer_add(in, p, n);
+        while (site.target.box->control == k && evbuffer_get_length(in) > 0) {
+                size_t before = evbuffer_get_length(in);
+
+                agent_feed(k->agent, in);
+                turn();
+                if (evbuffer_get_length(in) == before)
+                        break;
+        }
+        turn();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct http_server_config http = { .on_head = on_head };
@@ -98,6 +119,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (!site.base)
                 site.base = event_base_new();
         config.base = site.base;
+        config.on_event = on_event;
+        site.held = size % 2 ? 2 : 0;
         if (size > MAX || envd_new(&site.envd, &config, &err) < 0 ||
             http_server_new(&server, site.base, &http, &err) < 0)
                 abort();
@@ -109,16 +132,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 clients[i] = client(server, requests[i].bytes, requests[i].n);
         if (site.target.box->n_calls != CLIENTS)
                 abort(); /* all of them wait */
-        (void) evbuffer_add(in, data, size);
-        while (site.target.box->control == k && evbuffer_get_length(in) > 0) {
-                size_t before = evbuffer_get_length(in);
-
-                agent_feed(k->agent, in);
-                turn();
-                if (evbuffer_get_length(in) == before)
-                        break;
-        }
+        feed(k, in, data, size / 2);
+        envd_permitted(site.envd, &site.target, site.held, size % 4 == 3 ? -EACCES : 0);
         turn();
+        feed(k, in, data + size / 2, size - size / 2);
         envd_drop(site.envd, &site.target);
         server = http_server_free(server);
         for (int i = 0; i < CLIENTS; i++)

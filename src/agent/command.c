@@ -65,6 +65,8 @@ void command_release(struct agent *a, struct command *c) {
         agent_unwatch(a, &c->in_fd);
         agent_unwatch(a, &c->out[0].fd);
         agent_unwatch(a, &c->out[1].fd);
+        if (c->hold_fd > 0)
+                (void) close(c->hold_fd);
         a->commands_used &= ~(1ull << (c - a->commands));
         /* Gives its pages back, and forgets what passed through them. */
         if (madvise(c, sizeof(*c), MADV_DONTNEED) < 0)
@@ -342,6 +344,8 @@ static bool pump_start(struct agent *a, struct command *c) {
         struct ap_running run = { .number = c->number, .pid = (uint32_t) c->pid, .at = c->at };
         struct wr w;
 
+        if (c->hold_fd > 0) /* nothing is told of it, nor why it failed */
+                return false;
         if (c->fail_errno > 0 && !c->conn) {
                 command_release(a, c);
                 return true;
@@ -418,7 +422,7 @@ void command_reap(struct agent *a) {
                 }
                 launcher_listen(a);
                 EACH_COMMAND (a, c)
-                        if (c->started && !c->exited && c->pid == pid)
+                        if (!c->exited && c->pid == pid)
                                 on_end(a, c, status, &ru);
                 launcher_ended(a, pid);
         }

@@ -80,7 +80,9 @@ void conn_bury(struct agent *a) {
                 if (!l->dead)
                         continue;
                 EACH_COMMAND (a, c)
-                        if (c->conn == l)
+                        if (c->conn == l && c->hold_fd > 0)
+                                command_release(a, c);
+                        else if (c->conn == l)
                                 start_detach(c);
                 conn_eat(l, l->in_len);
                 agent_unwatch(a, &l->fd);

@@ -88,6 +88,10 @@ static bool on_attach(struct agent *a, const struct frame *f) {
         return start_attach(a, f->l, f->id, f->body, f->n);
 }
 
+static bool on_go(struct agent *a, const struct frame *f) {
+        return start_go(a, f->l, f->id, f->body, f->n);
+}
+
 static bool on_detach(struct agent *a, const struct frame *f) {
         (void) a;
         if (f->c && f->c->conn == f->l)
@@ -167,6 +171,7 @@ static const struct {
         [AP_LIST] = { on_list, IN_CONTROL },
         [AP_ATTACH] = { on_attach, IN_CONTROL },
         [AP_DETACH] = { on_detach, IN_CONTROL },
+        [AP_GO] = { on_go, IN_CONTROL },
 };
 
 static bool is_bad(struct agent *a, struct conn *l, size_t at, int r, const struct ap_head *head) {

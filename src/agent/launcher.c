@@ -32,7 +32,7 @@
 #include "files/files.h"
 #include "state.h"
 
-enum { SAY_MAX = 64, FDS_MAX = 3 };
+enum { SAY_MAX = 64, STDIO = 3, FDS_MAX = STDIO + 1, PLACES = 8, STACK = 4 * AGENT_PAGE };
 
 /* --- the agent's side --- */
 
@@ -129,7 +129,7 @@ static void on_message(struct agent *a, struct launcher *u, const uint8_t *frame
                 return;
         if (head->type == AP_STARTED && ap_get_u32(body, n, &v) == 0) {
                 c->pid = (pid_t) v;
-                c->started = c->announce = true;
+                c->started = c->announce = c->hold_fd == 0;
         } else if (head->type == AP_EXEC_FAILED && ap_get_u32(body, n, &v) == 0) {
                 c->exec_errno = v;
         } else if (head->type == AP_ERROR && ap_get_error(body, n, &v, step, sizeof(step)) == 0) {
@@ -144,7 +144,7 @@ static void on_gone(struct agent *a, struct launcher *u) {
         agent_unwatch(a, &u->fd);
         a->n_workers -= u->pending;
         EACH_COMMAND (a, c)
-                if (!c->started && c->fail_errno == 0 && c->uid == u->uid)
+                if (c->pid == 0 && c->fail_errno == 0 && c->uid == u->uid)
                         start_failed(c, EPIPE, "launcher");
         u->pid = 0;
 }
@@ -213,12 +213,62 @@ static struct {
         const char *vars[AP_ARGS_MAX + 1];
 } base;
 
+/* What one start needs, apart from all others. */
+static struct place {
+        int busy; /* a held child still uses it; the kernel clears that when it execs or ends */
+        uint32_t id, used;
+        int fds[FDS_MAX];
+        struct ap_start start;
+        const char *vectors[2 * AP_ARGS_MAX + 2];
+        _Alignas(AGENT_PAGE) uint8_t stack[STACK];
+        uint8_t frame[AP_FRAME_MAX];
+} places[PLACES];
+
+/* Arguments and environment of a command are nobody's afterwards. */
+static void wipe(struct place *p) {
+        if (p->used > AGENT_PAGE)
+                (void) madvise(p->frame, sizeof(p->frame), MADV_DONTNEED);
+        else
+                explicit_bzero(p->frame, p->used);
+        p->used = 0;
+}
+
+static bool is_busy(const struct place *p) {
+        return __atomic_load_n(&p->busy, __ATOMIC_ACQUIRE);
+}
+
+/* What those left behind that were held and have exec'd since; true if some have not. */
+static bool wipe_others(const struct place *mine) {
+        bool held = false;
+
+        for (struct place *p = places; p < places + PLACES; p++) {
+                if (is_busy(p))
+                        held = true;
+                else if (p != mine && p->used > 0)
+                        wipe(p);
+        }
+        return held;
+}
+
+/* A place that nobody uses; NULL if there is none beside `other`. */
+static struct place *find_place(const struct place *other) {
+        for (struct place *p = places; p < places + PLACES; p++)
+                if (p != other && !is_busy(p))
+                        return p;
+        return NULL;
+}
+
+/* A held child runs beside us in the same memory. So from here on nothing is called that has state in libc. */
+static void say(const struct wr *w) {
+        (void) SYS6(SYS_sendto, AGENT_FD_CHANNEL, w->p, w->len, MSG_NOSIGNAL, NULL, 0);
+}
+
 static void say_u32(enum ap_type type, uint32_t id, uint32_t v) {
         uint8_t frame[SAY_MAX];
         struct wr w = wr_to(frame, sizeof(frame));
 
         ap_put_u32(&w, type, id, v);
-        (void) send(AGENT_FD_CHANNEL, frame, w.len, MSG_NOSIGNAL);
+        say(&w);
 }
 
 static void say_error(uint32_t id, int r, const char *step) {
@@ -226,7 +276,7 @@ static void say_error(uint32_t id, int r, const char *step) {
         struct wr w = wr_to(frame, sizeof(frame));
 
         ap_put_error(&w, id, (uint32_t) -r, step);
-        (void) send(AGENT_FD_CHANNEL, frame, w.len, MSG_NOSIGNAL);
+        say(&w);
 }
 
 static size_t name_length(const char *var) {
@@ -258,45 +308,58 @@ static void block_signals(bool block) {
         (void) SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &set, 0, sizeof(set));
 }
 
-static _Noreturn void start_child(uint32_t id, const struct ap_start *s, const int *fds) {
+static int start_child(void *arg) {
+        struct place *p = arg;
+        const struct ap_start *s = &p->start;
         const char *step = "stdio";
-        int r = sys_setsid();
+        long r;
+        char go;
 
-        for (int i = 0; i < FDS_MAX && r >= 0; i++)
-                r = dup2(fds[i], i) < 0 ? -errno : 0;
-        if (r >= 0 && (s->flags & AP_TTY) && ioctl(STDOUT_FILENO, TIOCSCTTY, 0) < 0)
-                r = -errno;
+        if (p->busy)
+                (void) SYS1(SYS_set_tid_address, &p->busy);
+        r = sys_setsid();
+        for (int i = 0; i < STDIO && r >= 0; i++)
+                r = SYS3(SYS_dup3, p->fds[i], i, 0);
+        if (r >= 0 && (s->flags & AP_TTY))
+                r = SYS3(SYS_ioctl, STDOUT_FILENO, TIOCSCTTY, 0);
         if (r >= 0) {
                 step = "chdir";
                 r = sys_chdir(s->cwd);
         }
         if (r < 0) {
-                say_error(id, r, step);
-                _exit(CHILD_FAILED);
+                say_error(p->id, (int) r, step);
+                return CHILD_FAILED;
         }
+        say_u32(AP_STARTED, p->id, (uint32_t) SYS0(SYS_getpid));
+        /* Signals stay blocked meanwhile: what is sent now is for the program, if there will be one. */
+        if ((s->flags & AP_HOLD) && sys_read(p->fds[STDIO], &go, sizeof(go)) != sizeof(go))
+                return CHILD_FAILED;
         block_signals(false);
-        say_u32(AP_STARTED, id, (uint32_t) getpid());
-        say_u32(AP_EXEC_FAILED, id, (uint32_t) exec_search(s->argv, s->envp));
-        _exit(CHILD_NO_EXEC);
+        say_u32(AP_EXEC_FAILED, p->id, (uint32_t) exec_search(s->argv, s->envp));
+        return CHILD_NO_EXEC;
 }
 
-static void on_start(struct agent *a, uint8_t *frame, const struct ap_head *head, const int *fds) {
-        struct ap_start s;
-        long pid;
-        int r = ap_get_start(frame + AP_HEAD, head->length - AP_HEAD, &s, a->vectors, ARRAY_SIZE(a->vectors));
+static void on_start(struct place *p, const struct ap_head *head) {
+        int flags = CLONE_PARENT | CLONE_VM | CLONE_VFORK, r;
 
+        p->id = head->id;
+        r = ap_get_start(p->frame + AP_HEAD, head->length - AP_HEAD, &p->start, p->vectors, ARRAY_SIZE(p->vectors));
         if (r == 0)
-                r = add_base(&s);
+                r = add_base(&p->start);
         if (r < 0) {
                 say_error(head->id, r, "environment");
                 return;
         }
-        /* As vfork(): it borrows our memory, and we go on once it has exec'd or ended. */
-        pid = SYS5(SYS_clone, CLONE_PARENT | CLONE_VM | CLONE_VFORK, 0, 0, 0, 0);
-        if (pid == 0)
-                start_child(head->id, &s, fds);
-        if (pid < 0)
-                say_error(head->id, (int) pid, "fork");
+        /* As vfork(): it borrows our memory, and we go on once it has exec'd or ended. For one that is held we do not
+         * wait, as others must be able to start meanwhile: it keeps its place, or, if that is the last, gets a copy. */
+        if (p->start.flags & AP_HOLD) {
+                p->busy = find_place(p) != NULL;
+                flags = CLONE_PARENT | (p->busy ? CLONE_VM : 0);
+        }
+        if (clone(start_child, p->stack + sizeof(p->stack), flags, p) < 0) {
+                say_error(head->id, -errno, "fork");
+                p->busy = 0;
+        }
 }
 
 static void on_files(uint32_t id, int fd) {
@@ -314,8 +377,8 @@ static void on_files(uint32_t id, int fd) {
 }
 
 /* One message and its descriptors; returns how many, or -1 when the agent is gone. */
-static int receive(uint8_t *frame, struct ap_head *head, int *fds) {
-        struct iovec iov = { .iov_base = frame, .iov_len = AP_FRAME_MAX };
+static int receive(struct place *p, struct ap_head *head) {
+        struct iovec iov = { .iov_base = p->frame, .iov_len = sizeof(p->frame) };
         union {
                 struct cmsghdr head;
                 char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
@@ -327,48 +390,52 @@ static int receive(uint8_t *frame, struct ap_head *head, int *fds) {
         const struct cmsghdr *c;
         size_t n_fds = 0;
 
-        if (n <= 0 || ap_frame(frame, (size_t) n, head) != 1 || head->length != (size_t) n)
+        if (n <= 0)
+                return -1;
+        p->used = (uint32_t) n;
+        p->fds[STDIO] = -1; /* a held child without it ends */
+        if (ap_frame(p->frame, (size_t) n, head) != 1 || head->length != (size_t) n)
                 return -1;
         c = CMSG_FIRSTHDR(&msg);
         if (c && c->cmsg_type == SCM_RIGHTS) {
                 n_fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-                memcpy(fds, CMSG_DATA(c), n_fds * sizeof(int));
+                memcpy(p->fds, CMSG_DATA(c), n_fds * sizeof(int));
         }
         return (int) n_fds;
 }
 
 _Noreturn void launcher_run(struct agent *a) {
-        uint8_t *frame = a->conns[0].in;
-
         block_signals(true); /* SIGXFSZ too, so that a worker sees EFBIG instead */
         /* Channel from 0 to where no command will have it; the host's end of the pair goes with that. */
         if (dup3(0, AGENT_FD_CHANNEL, O_CLOEXEC) < 0 || dup2(1, 0) < 0)
                 _exit(CHILD_FAILED);
-        /* What the agent knows is not ours to know. From here on this is memory to work in. */
+        /* What the agent knows is not ours to know. */
         if (madvise(a, sizeof(*a), MADV_DONTNEED) < 0)
                 _exit(CHILD_FAILED);
         for (;;) {
+                struct place *p = find_place(NULL); /* one is always free: see on_start() */
                 struct ap_head head;
-                int fds[FDS_MAX], n_fds = receive(frame, &head, fds);
+                int n_fds = receive(p, &head);
+                bool held;
 
                 if (n_fds < 0)
                         _exit(0);
-                if (head.type == AP_START && n_fds == FDS_MAX) {
-                        on_start(a, frame, &head, fds);
+                held = wipe_others(p);
+                if (head.type == AP_START && n_fds >= STDIO) {
+                        on_start(p, &head);
                 } else if (head.type == AP_FILES && n_fds == 1) {
-                        on_files(head.id, fds[0]);
+                        on_files(head.id, p->fds[0]);
                 } else if (head.type == AP_ENV && head.length <= sizeof(base.frame)) {
-                        memcpy(base.frame, frame, head.length);
+                        if (held) /* their environment lies there; the next start asks for another launcher */
+                                _exit(0);
+                        memcpy(base.frame, p->frame, head.length);
                         if (ap_get_env(base.frame + AP_HEAD, head.length - AP_HEAD, base.vars, ARRAY_SIZE(base.vars)) <
                             0)
                                 _exit(CHILD_FAILED);
                 }
                 for (int i = 0; i < n_fds; i++)
-                        (void) close(fds[i]);
-                /* Arguments and environment of a command are nobody's afterwards. */
-                if (head.length > AGENT_PAGE)
-                        (void) madvise(frame, AP_FRAME_MAX, MADV_DONTNEED);
-                else
-                        explicit_bzero(frame, head.length);
+                        (void) close(p->fds[i]);
+                if (!is_busy(p))
+                        wipe(p);
         }
 }

@@ -5,25 +5,39 @@
  * time hears of it; the host spreads output further if it wants to.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "base/str.h"
+#include "base/sys.h"
 #include "base/wr.h"
 #include "state.h"
 
 enum { COMMAND_MAX = AP_HEAD + AP_WHAT + AP_TAG + 64 }; /* a whole AP_COMMAND */
 
 /* Hands the descriptors and the frame, as it came, to the launcher. */
-static int give(const struct launcher *u, const struct command *c, const struct stdio *s, uint8_t *body, size_t n) {
-        int fds[3] = { 0, 1, 2 }; /* /dev/null, all three */
+static int give(const struct launcher *u, const struct command *c, const struct stdio *s, int hold_fd, uint8_t *body,
+                size_t n) {
+        int fds[4] = { 0, 1, 2, hold_fd }; /* /dev/null, all three */
 
         for (int i = 0; i < 3; i++)
                 if (s->child[i] >= 0)
                         fds[i] = s->child[i];
         ap_head_put(body - AP_HEAD, AP_START, c->number, n);
-        return launcher_send(u, body - AP_HEAD, n + AP_HEAD, fds, ARRAY_SIZE(fds));
+        return launcher_send(u, body - AP_HEAD, n + AP_HEAD, fds, hold_fd < 0 ? 3 : 4);
+}
+
+/* The command keeps the end that lets its child go. */
+static int open_hold(struct command *c, int *ret) {
+        int p[2];
+
+        if (pipe2(p, O_CLOEXEC) < 0)
+                return -errno;
+        c->hold_fd = p[1];
+        *ret = p[0];
+        return 0;
 }
 
 bool start_command(struct agent *a, struct conn *l, uint32_t id, uint8_t *body, size_t n) {
@@ -32,6 +46,7 @@ bool start_command(struct agent *a, struct conn *l, uint32_t id, uint8_t *body, 
         struct stdio_want want;
         struct command *c;
         const char *step = "launcher";
+        AUTO_FD int hold = -1;
         struct stdio s;
         int r = -ENOTCONN;
 
@@ -63,7 +78,10 @@ bool start_command(struct agent *a, struct conn *l, uint32_t id, uint8_t *body, 
                 memcpy(c->tag, start.tag, sizeof(c->tag));
                 c->n_what = ap_put_what(c->what, start.cwd, start.argv, start.argc);
                 step = "launcher";
-                r = give(u, c, &s, body, n);
+                if (start.flags & AP_HOLD)
+                        r = open_hold(c, &hold);
+                if (r == 0)
+                        r = give(u, c, &s, hold, body, n);
                 if (r < 0)
                         command_release(a, c);
         }
@@ -71,6 +89,28 @@ bool start_command(struct agent *a, struct conn *l, uint32_t id, uint8_t *body, 
         stdio_close(s.child);
         if (r < 0)
                 conn_error(l, id, r, step);
+        return true;
+}
+
+bool start_go(struct agent *a, struct conn *l, uint32_t id, const void *body, size_t n) {
+        struct command *c;
+        uint32_t go;
+
+        if (ap_get_u32(body, n, &go) < 0 || go > 1)
+                return false;
+        EACH_COMMAND (a, c) {
+                if (c->conn != l || c->request != id || c->hold_fd == 0)
+                        continue;
+                if (!go) {
+                        conn_error(l, id, -ECANCELED, "hold");
+                        command_release(a, c);
+                        break;
+                }
+                (void) sys_write(c->hold_fd, "g", 1); /* a child that was killed meanwhile is reaped */
+                (void) close(TAKE(c->hold_fd, 0));
+                c->started = c->announce = c->pid > 0;
+                break;
+        }
         return true;
 }
 

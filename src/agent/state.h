@@ -92,8 +92,8 @@ struct ring {
 };
 
 struct command {
-        bool tty, started, exited, told;
-        uint32_t number; /* the id of its frames */
+        bool tty, started, exited, told; /* started: pid is known, and nothing holds it */
+        uint32_t number;                 /* the id of its frames */
         uint32_t request, uid;
         pid_t pid;
         struct conn *conn;      /* who hears of its end and gives its input; NULL: nobody */
@@ -106,7 +106,8 @@ struct command {
         uint32_t exec_errno;    /* it started, but its program did not */
         char fail_step[16];
         struct stream out[2];
-        int in_fd; /* -1: closed, or never there */
+        int hold_fd; /* > 0: the exec waits for one byte from here, and closing it ends the child; see AP_HOLD */
+        int in_fd;   /* -1: closed, or never there */
         bool in_ready, in_eof;
         uint32_t in_granted;     /* bytes the host may still send */
         uint32_t in_owed;        /* bytes to be granted again */
@@ -244,6 +245,8 @@ bool command_stdin_eof(struct command *c);
 bool start_command(struct agent *a, struct conn *l, uint32_t id, uint8_t *body, size_t n);
 bool start_attach(struct agent *a, struct conn *l, uint32_t id, const void *body, size_t n);
 void start_detach(struct command *c);
+/* AP_GO: the same. One that is not held has failed already, or is another connection's. */
+bool start_go(struct agent *a, struct conn *l, uint32_t id, const void *body, size_t n);
 /* Goes on with an AP_LIST. */
 bool start_list(struct agent *a, struct conn *l);
 

@@ -61,6 +61,7 @@ enum ap_type {
         AP_DETACH = 12,
         AP_FILES = 13, /* u32 uid; first frame: this connection is about files from here on (fileproto.h) */
         AP_PORT = 14,  /* u32 port; first frame: after AP_DONE this connection is a stream to that port inside */
+        AP_GO = 15,    /* u32 1 or 0: the AP_START with this id and AP_HOLD goes on, or ends before its program began */
         /* host -> file worker: fileproto.h */
         AP_STAT = 16,
         AP_LIST_DIR = 17,
@@ -97,6 +98,7 @@ enum {                  /* ap_spawn.flags, ap_start.flags */
        AP_TTY = 1,      /* a pseudo terminal instead of pipes */
        AP_NO_STDIN = 2, /* standard input is /dev/null */
        AP_LAUNCHER = 4, /* ap_spawn only: the process runs no program, but starts every later command of its user */
+       AP_HOLD = 8,     /* ap_start only: everything is done but the exec, which waits for AP_GO */
 };
 enum { /* ap_spawn.controls: what the command applies to itself; always all of them, but for tests of the read-back */
        AP_DROP_CAPS = 1, /* all five sets empty */

@@ -43,7 +43,7 @@ int ap_get_start(void *body, size_t n, struct ap_start *ret, const char **vec, s
         rd_str(&r, s.tag, sizeof(s.tag));
         s.cwd = ap_get_text(&r);
         if (!get_vectors(&r, vec, vec_cap, &s.argc, &s.envc) || !rd_done(&r) ||
-            (s.flags & ~(uint32_t) (AP_TTY | AP_NO_STDIN)) || !is_directory(s.cwd))
+            (s.flags & ~(uint32_t) (AP_TTY | AP_NO_STDIN | AP_HOLD)) || !is_directory(s.cwd))
                 return -EBADMSG;
         s.argv = vec;
         s.envp = vec + s.argc + 1;

@@ -68,8 +68,8 @@ static int on_event(struct envd_target *t, const struct envd_event *ev, void *ar
         switch (ev->kind) {
         case ENVD_EXEC: /* no record, no command */
                 metrics_count(b->d->metrics, METRIC_COMMANDS);
-                r = note_command(b, "command.start", ev);
-                return r < 0 ? r : record_command(b, ev);
+                r = record_command(b, ev);
+                return r < 0 || note_command(b, "command.start", ev) == 0 ? r : -EIO;
         case ENVD_EXITED:
                 (void) note_command(b, "command.end", ev);
                 record_command_ended(b, ev);

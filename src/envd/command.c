@@ -13,6 +13,7 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "base/wr.h"
@@ -109,6 +110,17 @@ bool command_start(struct command *c, const struct wr *w, uint32_t id, uint64_t 
         if (c->deadline)
                 (void) event_add(c->deadline, &tv);
         return true;
+}
+
+void command_go(struct command *c, bool go) {
+        struct wr w = agent_frame();
+
+        if (c->hold != COMMAND_HELD)
+                return;
+        c->hold = go ? COMMAND_FREE : COMMAND_DROPPED;
+        c->began_ns = clock_mono_ns();
+        ap_put_u32(&w, AP_GO, c->request, go);
+        (void) agent_send(c->control->agent, &w);
 }
 
 /* --- followers --- */
@@ -269,6 +281,8 @@ int command_answer(struct command *c, const struct ap_head *head, const void *bo
                 return on_refused(c, body, n, err);
         if (ap_get_running(body, n, &run) < 0 || run.number == 0 || run.pid == 0 || run.pid > INT32_MAX)
                 return bad(err, "malformed answer");
+        if (c->hold != COMMAND_FREE)
+                return bad(err, "a command that was held");
         if (c->number == 0) {
                 if (command_by_number(c->control, run.number) || run.at != 0)
                         return bad(err, "a number given twice");
@@ -342,11 +356,11 @@ static int on_gap(struct command *c, const void *body, size_t n, struct err *err
 static int on_exited(struct command *c, const void *body, size_t n, struct err *err) {
         struct rpc *q, *next;
         struct ap_exit e;
+        bool first;
 
         if (ap_get_exit(body, n, &e) < 0)
                 return bad(err, "malformed end");
-        if (!c->exited)
-                process_gone(c->control->box, c, &e);
+        first = !c->exited;
         c->exited = true;
         c->attached = false;
         if (c->deadline)
@@ -358,6 +372,8 @@ static int on_exited(struct command *c, const void *body, size_t n, struct err *
                 process_leave(q);
                 process_ended(q, &e, c->exec_errno);
         }
+        if (first) /* after the clients, who wait */
+                process_gone(c->control->box, c, &e);
         refuse_all(&c->inputs, -ESRCH, "input");
         command_settle(c);
         return 0;

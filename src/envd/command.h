@@ -28,10 +28,11 @@ struct command {
         uint64_t ask_from;
         bool tty, has_stdin;
         bool attached, reading, exited;
-        uint64_t at;         /* the next byte of output */
-        uint64_t credit;     /* output that the agent may still send */
-        uint32_t in_credit;  /* input that it will still take */
-        uint32_t exec_errno; /* the program could not be executed */
+        enum { COMMAND_FREE, COMMAND_HELD, COMMAND_DROPPED } hold; /* as AP_START had AP_HOLD, and what AP_GO said */
+        uint64_t at;                                               /* the next byte of output */
+        uint64_t credit;                                           /* output that the agent may still send */
+        uint32_t in_credit;                                        /* input that it will still take */
+        uint32_t exec_errno;                                       /* the program could not be executed */
         char tag[AP_TAG];
         struct json *config;          /* what lists say of it */
         const struct envd_user *user; /* NULL: it was there before us */
@@ -77,6 +78,8 @@ struct command *command_find(struct control *k, const struct message_who *who);
 struct command *command_by_number(struct control *k, uint32_t number);
 /* The same among the listed; those that have ended too, if there is no other. */
 const struct listed *command_find_listed(const struct control *k, const struct message_who *who);
+/* One that is held goes on, or ends before its program began; others do not notice. */
+void command_go(struct command *c, bool go);
 /* Sends the AP_START in w, which has that id. timeout_ms 0: none. False: too long. */
 bool command_start(struct command *c, const struct wr *w, uint32_t id, uint64_t timeout_ms);
 void command_settle(struct command *c);

@@ -192,7 +192,7 @@ void envd_permitted(struct envd *e, struct envd_target *t, uint64_t call, int re
                 if (c->asked != call || c->permitted)
                         continue;
                 c->permitted = result >= 0;
-                c->ops->on_launched(c, result < 0 ? -EACCES : 0);
+                c->ops->on_permitted(c, result);
                 return;
         }
 }

@@ -166,12 +166,12 @@ static int set_variables(struct variables *v, const struct rpc *q, const struct 
 }
 
 /* Writes the AP_START; false: it is too long. */
-static bool put_start(struct wr *w, uint32_t id, struct rpc *q, const struct message_start *m, const char *cwd) {
+static bool put_start(struct wr *w, uint32_t id, const struct rpc *q, const struct message_start *m, const char *cwd) {
         static struct variables v; /* one loop, one thread */
         static const char *argv[AP_ARGS_MAX + 1];
         struct ap_start s = { .uid = q->call.user->uid, .credit = ENVD_WINDOW, .cwd = cwd, .argv = argv };
 
-        s.flags = (m->pty ? AP_TTY : 0) | (m->no_stdin ? AP_NO_STDIN : 0);
+        s.flags = (m->pty ? AP_TTY : 0) | (m->no_stdin ? AP_NO_STDIN : 0) | (q->call.permitted ? 0 : AP_HOLD);
         s.rows = m->pty ? (uint16_t) m->rows : 0;
         s.columns = m->pty ? (uint16_t) m->cols : 0;
         (void) str_copy(s.tag, sizeof(s.tag), m->tag ? m->tag : ""); /* message_start_read() looked at its length */
@@ -195,19 +195,19 @@ static void not_permitted(struct rpc *q) {
         rpc_fail(q, RPC_PERMISSION_DENIED, "the command may not be started");
 }
 
-/* False: not now (envd_permitted() will come), or the call was answered. */
-static bool may_start(struct rpc *q, const struct message_start *m) {
+/* Asks the owner, once; meanwhile the start is prepared and held. False: the call was answered. */
+static bool ask_owner(struct rpc *q, const struct message_start *m) {
         struct envd_event ev = { .kind = ENVD_EXEC, .user = q->call.user->name, .text = m->cmd };
         int r;
 
-        if (q->call.permitted)
+        if (q->call.asked)
                 return true;
         ev.call = q->call.asked = ++q->call.envd->last_asked;
         r = envd_box_tell(q->call.box, &ev);
         q->call.permitted = r == 0;
         if (r < 0)
                 not_permitted(q);
-        return r == 0;
+        return r >= 0;
 }
 
 static void send_start(struct rpc *q) {
@@ -223,7 +223,7 @@ static void send_start(struct rpc *q) {
                 rpc_fail(q, RPC_INVALID_ARGUMENT, "%s", err.msg);
                 return;
         }
-        if (!find_cwd(q, &m, cwd) || !may_start(q, &m))
+        if (!find_cwd(q, &m, cwd) || !ask_owner(q, &m))
                 return;
         if (commands_get(q->call.box, &k, &err) < 0 || command_new(k, &c) < 0) {
                 rpc_fail(q, RPC_UNAVAILABLE, "the sandbox cannot be reached");
@@ -237,6 +237,7 @@ static void send_start(struct rpc *q) {
                 return;
         }
         c->user = q->call.user;
+        c->hold = q->call.permitted ? COMMAND_FREE : COMMAND_HELD;
         c->began_ns = clock_mono_ns();
         c->tty = m.pty;
         c->has_stdin = !m.no_stdin;
@@ -257,12 +258,17 @@ bool process_start(struct rpc *q, const struct json *request) {
 }
 
 void process_launched(struct rpc *q, int r) {
-        if (r == -EACCES)
-                not_permitted(q);
-        else if (r < 0)
+        if (r < 0)
                 rpc_fail(q, RPC_UNAVAILABLE, "user %s has no launcher", q->call.user->name);
         else
                 send_start(q);
+}
+
+void process_permitted(struct rpc *q, int r) {
+        if (r < 0)
+                not_permitted(q);
+        else if (q->process.command) /* else it waits for a launcher, and starts at once then */
+                command_go(q->process.command, true);
 }
 
 void process_refused(struct rpc *q, int r, const char *step) {
@@ -300,7 +306,8 @@ void process_stop(struct rpc *q) {
         if (q->process.data)
                 evbuffer_free(TAKE_PTR(q->process.data));
         if (role == PROCESS_FOLLOWS || role == PROCESS_WRITES) {
-                command_grant(c); /* perhaps it was q that was slow */
+                command_go(c, false); /* nobody has seen it start */
+                command_grant(c);     /* perhaps it was q that was slow */
                 command_settle(c);
         }
 }

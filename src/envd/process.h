@@ -42,6 +42,7 @@ struct process_call {
 /* Methods. */
 bool process_start(struct rpc *q, const struct json *request);
 void process_launched(struct rpc *q, int r);
+void process_permitted(struct rpc *q, int r);
 void process_room(struct rpc *q);
 void process_stop(struct rpc *q);
 

@@ -350,6 +350,13 @@ static void on_launched(struct call *c, int r) {
                 q->method->on_launched(q, r);
 }
 
+static void on_permitted(struct call *c, int r) {
+        struct rpc *q = (struct rpc *) c;
+
+        if (!q->answered)
+                process_permitted(q, r); /* nobody else asks */
+}
+
 static void on_free(struct call *c) {
         struct rpc *q = (struct rpc *) c;
 
@@ -371,6 +378,7 @@ static const struct call_ops rpc_ops = {
         .on_end = on_end,
         .on_room = on_room,
         .on_launched = on_launched,
+        .on_permitted = on_permitted,
         .on_free = on_free,
 };
 

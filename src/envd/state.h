@@ -59,6 +59,8 @@ struct call_ops {
         void (*on_room)(struct call *c);
         /* The user's launcher is there, or negative: it could not be made. */
         void (*on_launched)(struct call *c, int r);
+        /* The command that the owner was asked about may run, or negative: not. */
+        void (*on_permitted)(struct call *c, int r);
         /* Gives back what it holds of the box, and everything else; the call itself is freed later. Once. */
         void (*on_free)(struct call *c);
 };
