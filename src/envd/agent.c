@@ -200,8 +200,16 @@ static bool has_room(struct agent *a, size_t n) {
 bool agent_send(struct agent *a, const struct wr *w) {
         if (w->bad)
                 return false;
-        if (has_room(a, w->len))
-                (void) bufferevent_write(a->bev, w->p, w->len);
+        if (has_room(a, w->len)) {
+                ssize_t n = 0;
+
+                /* At once if nothing waits; what is not taken, for whatever reason, is libevent's. */
+                if (evbuffer_get_length(bufferevent_get_output(a->bev)) == 0)
+                        n = send(bufferevent_getfd(a->bev), w->p, w->len, MSG_DONTWAIT | MSG_NOSIGNAL);
+                n = n < 0 ? 0 : n;
+                if ((size_t) n < w->len)
+                        (void) bufferevent_write(a->bev, w->p + n, w->len - (size_t) n);
+        }
         return true;
 }
 

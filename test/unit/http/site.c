@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,6 +214,16 @@ static void reply_badly(struct http_conn *c, const char *path) {
         buf_done(&lines);
 }
 
+/* Returns to the loop only when the client has said more, which it does when it has its answer. */
+static void reply_and_stay(struct http_conn *c) {
+        struct pollfd p = { .fd = http_conn_fd(c), .events = POLLIN };
+        struct err err = { 0 };
+
+        (void) http_reply(c, 200, NULL, "at once", 7, &err);
+        http_flush(c);
+        facts->flushed = poll(&p, 1, 5000) == 1;
+}
+
 static void on_head(struct http_conn *c, const struct http_head *head, void *arg) {
         static const struct timeval later = { .tv_usec = 250 * 1000 };
         static char large[7 * 1024 * 1024];
@@ -243,6 +254,8 @@ static void on_head(struct http_conn *c, const struct http_head *head, void *arg
                 (void) accept_with(c, &silent, NULL);
         else if (str_eq(head->path, "/upgrade"))
                 start_upgrade(c);
+        else if (str_eq(head->path, "/flush"))
+                reply_and_stay(c);
         else if (str_eq(head->path, "/unasked"))
                 (void) http_reply(c, 204, NULL, "x", 1, &err);
         else if (str_eq(head->path, "/bad") || str_eq(head->path, "/abort") || str_eq(head->path, "/short"))

@@ -15,6 +15,7 @@ struct site_facts {
         size_t most_waiting; /* bytes of output, at a head or when /big writes */
         size_t n_conns, most_conns;
         bool freed;
+        bool flushed; /* /flush had its answer received before it returned */
 };
 
 struct site {
@@ -30,7 +31,7 @@ struct site {
  * Routes: /hello, /echo (as it comes), /sum and /x (count), /big?bytes=N (streams), /slow (after 250 ms), /hold
  * (never), /none (nobody answers), /upgrade (then echoes raw bytes), /pause (takes 1000 bytes at a time, every 2 ms),
  * /bad (a header that cannot be written, then 500), /early (without reading), /abort, /short (less than announced),
- * /unasked (answers 204).
+ * /unasked (answers 204), /flush.
  */
 void site_start(struct site *s, const struct http_server_config *config);
 /* Asks for a drain. */

@@ -55,6 +55,18 @@ static void a_connection_serves_many_requests(void **state) {
         assert_true(site_ended(fd));
 }
 
+static void a_flushed_reply_does_not_wait_for_the_loop(void **state) {
+        AUTO_FD int fd = site_connect(&site);
+        struct site_reply r = { 0 };
+
+        (void) state;
+        ask(fd, "GET /flush" HOST "\r\n", "GET", &r);
+        assert_string_equal(r.body, "at once");
+        ask(fd, "GET /" HOST "\r\n", "GET", &r);
+        assert_string_equal(r.body, "hello");
+        assert_true(site.facts->flushed);
+}
+
 static void unix_listeners_serve_as_well(void **state) {
         AUTO_FD int fd = site_connect_unix(&site);
         struct site_reply r = { 0 };
@@ -297,6 +309,7 @@ static void draining_finishes_what_has_begun(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_connection_serves_many_requests),
+                cmocka_unit_test(a_flushed_reply_does_not_wait_for_the_loop),
                 cmocka_unit_test(unix_listeners_serve_as_well),
                 cmocka_unit_test(replies_without_a_body_have_none),
                 cmocka_unit_test(http10_clients_get_what_they_understand),
