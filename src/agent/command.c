@@ -47,6 +47,26 @@ struct command *command_find(struct agent *a, uint32_t number) {
         return NULL;
 }
 
+static void let_go(struct agent *a, struct command *c) {
+        agent_unwatch(a, &c->in_fd);
+        agent_unwatch(a, &c->out[0].fd);
+        agent_unwatch(a, &c->out[1].fd);
+        if (c->hold_fd > 0)
+                (void) close(c->hold_fd);
+        a->commands_used &= ~(1ull << (c - a->commands));
+}
+
+/* For another command at once: giving pages back and getting them again takes longer than clearing the few of a small
+ * one. */
+static void make_new(struct agent *a, struct command *c) {
+        if (c->had_stdin || c->ring.head > AGENT_PAGE) {
+                command_release(a, c);
+                return;
+        }
+        let_go(a, c);
+        explicit_bzero(c, offsetof(struct command, ring.bytes) + (size_t) c->ring.head);
+}
+
 /* Of those that ended and were kept, the oldest makes room. */
 static struct command *find_free(struct agent *a) {
         struct command *c, *oldest = NULL;
@@ -57,17 +77,12 @@ static struct command *find_free(struct agent *a) {
                 if (c->told && !c->conn && (!oldest || c->expires_ms < oldest->expires_ms))
                         oldest = c;
         if (oldest)
-                command_release(a, oldest);
+                make_new(a, oldest);
         return oldest;
 }
 
 void command_release(struct agent *a, struct command *c) {
-        agent_unwatch(a, &c->in_fd);
-        agent_unwatch(a, &c->out[0].fd);
-        agent_unwatch(a, &c->out[1].fd);
-        if (c->hold_fd > 0)
-                (void) close(c->hold_fd);
-        a->commands_used &= ~(1ull << (c - a->commands));
+        let_go(a, c);
         /* Gives its pages back, and forgets what passed through them. */
         if (madvise(c, sizeof(*c), MADV_DONTNEED) < 0)
                 explicit_bzero(c, sizeof(*c));
@@ -170,6 +185,7 @@ bool command_stdin(struct command *c, const void *p, size_t n) {
         if (c->in_eof || n > c->in_granted)
                 return false;
         c->in_granted -= (uint32_t) n;
+        c->had_stdin = true;
         if (c->in_fd < 0) { /* the command no longer reads: the host's sender must not hang on that */
                 c->in_owed += (uint32_t) n;
                 return true;
@@ -187,7 +203,7 @@ bool command_stdin(struct command *c, const void *p, size_t n) {
 bool command_stdin_eof(struct command *c) {
         if (c->in_eof)
                 return false;
-        c->in_eof = true;
+        c->in_eof = c->had_stdin = true;
         if (c->tty && c->in_fd >= 0)
                 c->in[c->in_end++] = TTY_EOF;
         return true;

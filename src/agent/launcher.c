@@ -11,6 +11,9 @@
  * one and then drains the channel knows it. Draining before is not enough, as one may start and end in between. The
  * connections about files are served by children of the same kind (src/files).
  *
+ * A start may be held before its exec until the host has made a record of it (AP_HOLD). Its child runs beside us, in
+ * our memory, in a place that is its own until it execs or ends; one that waits in vain sees the end of its pipe.
+ *
  * A command may kill its launcher: it is the same user. Starts then fail with ENOTCONN until the warden makes another.
  */
 #include <errno.h>

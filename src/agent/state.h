@@ -108,10 +108,10 @@ struct command {
         struct stream out[2];
         int hold_fd; /* > 0: the exec waits for one byte from here, and closing it ends the child; see AP_HOLD */
         int in_fd;   /* -1: closed, or never there */
-        bool in_ready, in_eof;
-        uint32_t in_granted;     /* bytes the host may still send */
-        uint32_t in_owed;        /* bytes to be granted again */
-        size_t in_start, in_end; /* held bytes */
+        bool in_ready, in_eof, had_stdin; /* had_stdin: there were bytes in `in` */
+        uint32_t in_granted;              /* bytes the host may still send */
+        uint32_t in_owed;                 /* bytes to be granted again */
+        size_t in_start, in_end;          /* held bytes */
         struct ap_exit exit;
         char tag[AP_TAG];
         uint16_t n_what;

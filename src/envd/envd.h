@@ -81,7 +81,7 @@ struct envd_config {
         /* How many requests are being served for the sandbox now; called on each change. */
         void (*on_activity)(struct envd_target *t, unsigned n_active, void *arg);
         /* ENVD_EXEC: negative refuses the command (and is told as permission_denied), 1 puts it off until
-         * envd_permitted(). Otherwise the result is ignored. */
+         * envd_permitted(): all but its exec is done meanwhile. Otherwise the result is ignored. */
         int (*on_event)(struct envd_target *t, const struct envd_event *ev, void *arg);
         /* The user needs a launcher (or another one): the owner asks the warden, and says how that went with
          * envd_launched(), now or later. */
