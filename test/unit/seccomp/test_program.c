@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -88,7 +89,7 @@ static void foreign_architectures_are_killed(void **state) {
         (void) state;
         for (unsigned p = 0; p < SECCOMP_PROFILES; p++)
                 for (size_t i = 0; i < ARRAY_SIZE(archs); i++) {
-                        struct sim_data d = { .nr = 0, .arch = archs[i] };
+                        struct sim_data d = { .nr = SYS_read, .arch = archs[i] };
                         struct seccomp_program prog;
                         bool looked;
 
