@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -124,6 +125,8 @@ static void require(bool ok, enum agent_exit otherwise) {
 }
 
 static void start(struct agent *a) {
+        /* Where huge pages are given unasked, which is Debian's default, the first byte here would cost 2 MiB. */
+        (void) madvise(a, sizeof(*a), MADV_NOHUGEPAGE);
         a->sole = !is_listening(AP_FD_CONTROL);
         if (a->sole) {
                 require(sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0, AGENT_NO_PDEATHSIG);
