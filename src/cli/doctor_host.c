@@ -93,6 +93,12 @@ void doctor_subids(struct doctor_finding *f) {
                 found_error(f, &err);
 }
 
+#ifdef __aarch64__
+#define KVM_REMEDY "boot the kernel at EL2 and with CONFIG_KVM"
+#else
+#define KVM_REMEDY "as root: modprobe kvm_intel || modprobe kvm_amd"
+#endif
+
 void doctor_kvm(struct doctor_finding *f) {
         AUTO_FD int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
 
@@ -100,15 +106,14 @@ void doctor_kvm(struct doctor_finding *f) {
                 doctor_found(f, DOCTOR_OK, "/dev/kvm opens and answers");
         } else if (fd >= 0) {
                 doctor_found(f, DOCTOR_MISSING, "/dev/kvm opens, but does not answer as KVM does");
-                doctor_remedy(f, "as root: modprobe kvm_intel || modprobe kvm_amd");
+                doctor_remedy(f, KVM_REMEDY);
         } else if (errno == EACCES || errno == EPERM) {
                 doctor_found(f, DOCTOR_MISSING, "/dev/kvm is there, but not for uid %u", (unsigned) geteuid());
                 doctor_remedy(f, "as root: chgrp kvm /dev/kvm; chmod 0660 /dev/kvm; usermod -aG kvm $(id -un %u)",
                               (unsigned) geteuid());
         } else {
                 doctor_found(f, DOCTOR_MISSING, "no KVM: %s; the tier ns does not need it", strerror(errno));
-                doctor_remedy(f, "as root: modprobe kvm_intel || modprobe kvm_amd; in a virtual machine, its host must "
-                                 "offer nested virtualisation");
+                doctor_remedy(f, KVM_REMEDY "; in a virtual machine, its host must offer nested virtualisation");
         }
 }
 

@@ -86,9 +86,9 @@ static const struct plan_node devices[] = {
  * may open (kcore, kmsg, slabinfo, timer_list, ...) need no mask: no id of the sandbox is that root.
  */
 static const char *const masks[] = {
-        "keys",     "key-users", "kallsyms", "modules",   "config.gz",  "cmdline", "interrupts",
-        "softirqs", "diskstats", "zoneinfo", "buddyinfo", "partitions", "swaps",   "cgroups",
-        "bus/",     "fs/",       "irq/",     "pressure/", PLAN_BOOT_ID,
+        "keys",      "key-users", "kallsyms", "modules",   "config.gz",  "cmdline",    "interrupts",
+        "softirqs",  "diskstats", "zoneinfo", "buddyinfo", "partitions", "swaps",      "cgroups",
+        "schedstat", "bus/",      "fs/",      "irq/",      "pressure/",  PLAN_BOOT_ID,
 };
 
 static void deviate(struct plan *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

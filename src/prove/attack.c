@@ -76,18 +76,16 @@ static void words_fill(const struct canary *c, const char *program, const char *
 }
 
 /* In the child: standard output is the pipe, standard input is empty; errors go where ours go. */
-static _Noreturn void attack_own(const struct run_options *given, const struct canary *c,
+static _Noreturn void attack_own(const struct run_options *given, const struct canary *c, const char **argv,
                                  struct attack_outcome *outcome, int out_fd) {
-        static char words[WORDS][WORD];
         static struct run_result res;
         static const char *const env[] = { "PATH=/usr/bin:/bin", "HOME=/home/user", NULL };
-        const char *argv[WORDS];
         struct run_options o = *given;
         struct policy_mount *m = &o.policy->mounts[o.policy->n_mounts];
         struct err err = { 0 };
         int r;
 
-        words_fill(c, "/probe", NULL, words, argv);
+        outcome->is_oom = false; /* of an earlier round */
         o.argv = argv;
         o.env = env;
         o.cwd = "/";
@@ -99,6 +97,7 @@ static _Noreturn void attack_own(const struct run_options *given, const struct c
         r = dup2(out_fd, STDOUT_FILENO) < 0 ? -errno : run_command(&o, &res, &err);
         memcpy(outcome->evidence, res.evidence, sizeof(outcome->evidence));
         memcpy(outcome->mismatch, res.mismatch, sizeof(outcome->mismatch));
+        outcome->is_oom = r >= 0 && res.reason == RUN_OOM;
         if (r < 0) {
                 (void) dprintf(STDERR_FILENO, "gabion: prove: %s\n", err.msg);
                 _exit(1);
@@ -260,7 +259,7 @@ static void end_wait(pid_t pid, bool is_group, bool patient) {
 }
 
 /* One sandbox, from its start to its end. Returns how much output there is now. */
-static int attack_once(const struct attack *a, const struct canary *c, const char *const *argv, const struct bundle *b,
+static int attack_once(const struct attack *a, const struct canary *c, const char **argv, const struct bundle *b,
                        struct round *round, struct prove_report *r) {
         int fds[2], n;
         pid_t pid;
@@ -273,7 +272,7 @@ static int attack_once(const struct attack *a, const struct canary *c, const cha
         if (pid == 0 && a->command)
                 attack_other(a->command, argv, c, b, (const int[]){ fds[1], round->said_fd });
         if (pid == 0)
-                attack_own(a->options, c, round->outcome, fds[1]);
+                attack_own(a->options, c, argv, round->outcome, fds[1]);
         (void) close(fds[1]);
         n = pid < 0 ? -errno : output_read(fds[0], round->deadline_ms, round->n, c, r);
         (void) close(fds[0]);
@@ -298,7 +297,7 @@ static int attack_round(const struct attack *a, const struct canary *c, const ch
         const char *argv[WORDS];
         int n;
 
-        words_fill(c, a->bundle ? "/probe" : c->probe, after, words, argv);
+        words_fill(c, a->bundle || !a->command ? "/probe" : c->probe, after, words, argv);
         n = a->bundle ? bundle_make(&b, argv, err) : 0;
         if (n == 0)
                 n = attack_once(a, c, argv, &b, round, r);
@@ -324,8 +323,9 @@ int attack_make(const struct attack *a, const struct canary *c, struct attack_ou
         char died[PROVE_ID];
         int kept, n = attack_round(a, c, NULL, &round, r, err);
 
-        /* A sandbox that dies of an attempt has stopped it; ours may not, its agent outlives the command. */
-        while (a->command && n > 0 && r->deaths < DEATHS && (kept = prove_died(r->output, (size_t) n, died)) > 0) {
+        /* A sandbox that dies of an attempt has stopped it. Ours may die of the memory limit only. */
+        while ((a->command || outcome->is_oom) && n > 0 && r->deaths < DEATHS &&
+               (kept = prove_died(r->output, (size_t) n, died)) > 0) {
                 r->deaths++;
                 round.n = (size_t) kept;
                 n = attack_round(a, c, died, &round, r, err);

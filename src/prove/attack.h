@@ -8,6 +8,7 @@
 struct attack_outcome {
         char evidence[HASH_TEXT];
         char mismatch[224]; /* the twin only: the control that was not as planned */
+        bool is_oom;        /* the memory limit ended all of it, as it does on control groups v2 */
 };
 
 struct attack {

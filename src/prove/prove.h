@@ -72,7 +72,7 @@ struct prove_report {
         char output[PROVE_OUTPUT];
         struct prove_attempt attempts[PROVE_ATTEMPTS];
         size_t n_attempts;
-        unsigned deaths; /* attempts that another sandbox died of; it was started again after each */
+        unsigned deaths; /* attempts that a sandbox died of; it was started again after each */
         struct prove_check checks[PROVE_CHECKS];
         size_t n_checks;
         struct prove_posture posture;

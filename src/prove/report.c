@@ -144,6 +144,9 @@ static void print_outside(const struct prove_report *r, const struct colours *c)
         (void) printf("\nThe attacking process, read from the host:\n");
         for (size_t i = 0; i < n; i++)
                 (void) printf("  %-13s %s\n", facts[i].name, facts[i].value);
+        if (r->deaths && !r->command[0])
+                (void) printf("\nThe memory limit ended all of it in %u attempts; it was started again for the rest.\n",
+                              r->deaths);
         (void) printf("\nSeen from outside:\n");
         for (size_t i = 0; i < r->n_checks; i++)
                 (void) printf("  %s%s%s %s%s%s\n", r->checks[i].ok ? c->good : c->bad, r->checks[i].ok ? "ok" : "NO",

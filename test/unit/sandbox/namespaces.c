@@ -31,9 +31,15 @@ static bool become_rootless(void) {
 
 bool namespaces_try(bool rootless, bool (*fn)(void *arg), void *arg) {
         int status = -1;
-        pid_t pid = fork();
+        pid_t pid;
 
-        if (pid == 0)
-                _exit((!rootless || become_rootless()) && fn(arg) ? 0 : 1);
+        (void) fflush(stdout);
+        pid = fork();
+        if (pid == 0) {
+                bool ok = (!rootless || become_rootless()) && fn(arg);
+
+                (void) fflush(stdout); /* what it says is lost otherwise */
+                _exit(ok ? 0 : 1);
+        }
         return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
