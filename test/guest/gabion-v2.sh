@@ -1,7 +1,7 @@
 #!/bin/sh
 # In the guest: gabion itself on a machine with nothing but cgroup v2 and an older kernel (Landlock without scopes).
 # The same promises as in test/integration, for what differs there: limits, killing, freezing, cleaning up. By hand:
-#   run-guest --program build/src/cli/gabion:/usr/bin/gabion \
+#   run-guest --module brd --program build/src/cli/gabion:/usr/bin/gabion \
 #             --program build/src/cli/gabion-weak:/usr/bin/gabion-weak gabion-v2.sh
 failed=0
 n=0
@@ -81,6 +81,9 @@ for text in '"rootless": false' 'memory.max' '100663296' 'pids.max' 'cpu.max' '"
         has evidence /tmp/e.json "$text"
 done
 
+expect masked 1 -- cat /proc/schedstat # which not every kernel has
+[ -s /tmp/out ] && fail "masked: /proc/schedstat can be read"
+
 expect oom 137 -m 48M -- dd if=/dev/zero of=/dev/null bs=200M count=1
 has oom "$r" '"reason":"oom"'
 has oom "$r" 'limit.memory'
@@ -145,6 +148,16 @@ for name in memory pids cpu tasks; do
         [ -s /tmp/out ] && fail "weaken $name: the command ran"
         clean "weaken $name"
 done
+
+# A memory bomb ends all of a sandbox here, and the proof goes on with another. The attacker is a file that gets mounted,
+# for which the disk is.
+insmod /lib/modules/brd.ko rd_nr=1
+mke2fs /dev/ram0 > /dev/null && mount -t ext4 /dev/ram0 /tmp || fail 'prove: no disk'
+mounts=$((mounts + 1))
+printf 'version: 1\nlimits: { memory: 96M, disk: 32M }\n' > /tmp/small.yaml
+gabion prove --groups I --policy /tmp/small.yaml > /tmp/out 2> /tmp/err < /dev/null || fail 'prove: it does not pass'
+has prove /tmp/out 'The memory limit ended all of it in [1-9]'
+clean prove
 
 echo "== done (up $(cut -d ' ' -f 1 /proc/uptime) s), $n runs, $failed failed"
 exit "$failed"
