@@ -2,6 +2,8 @@
 import os
 import platform
 import socket
+import struct
+import subprocess
 
 import pytest
 from harness import run, sh
@@ -150,6 +152,27 @@ def test_foreign_entry_points_kill(profile, attack):
         result = run("--syscalls", profile, *flags, "--", path, gate)
         assert result.code == 128 + 31, (gate, result)  # SIGSYS
         assert "answered" not in result.out
+
+
+@pytest.mark.skipif(platform.machine() != "aarch64", reason="the 32-bit calls of aarch64")
+@pytest.mark.parametrize("profile", ["agent", "strict", "debug"])
+def test_32_bit_programs_are_killed(profile, tmp_path):
+    """AArch32 has numbers of its own, and they come from another kind of program."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    program = folder / "exit42"
+    code = struct.pack("<III", 0xe3a0002a, 0xe3a07001, 0xef000000)  # mov r0, #42; mov r7, #1 (exit); svc #0
+    start, size = 0x10000, 52 + 32 + len(code)
+    program.write_bytes(b"\x7fELF\1\1\1".ljust(16, b"\0") + struct.pack(
+        "<HHIIIIIHHHHHH", 2, 40, 1, start + 52 + 32, 52, 0, 0x05000200, 52, 32, 1, 0, 0, 0) + struct.pack(
+        "<IIIIIIII", 1, 0, start, start, size, size, 5, 0x1000) + code)
+    program.chmod(0o755)
+    try:
+        assert subprocess.run([program], check=False).returncode == 42
+    except OSError:
+        pytest.skip("this kernel runs no 32-bit programs")
+    result = run("--syscalls", profile, "-v", f"{folder}:/mnt/d", "--", "/mnt/d/exit42")
+    assert result.code == 128 + 31, result  # SIGSYS
 
 
 @pytest.mark.parametrize("user", USERS)
