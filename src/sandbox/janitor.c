@@ -44,7 +44,6 @@ static struct {
         uint32_t walled;    /* futex word: 0 not yet; 1: user namespaces are forbidden inside; else errno + 1 */
         uint32_t announced; /* 1: there is, or soon will be, a socket beside the slot */
         bool unwalled;      /* test hook */
-        bool kept;          /* sandbox_keep */
         uint32_t keep;      /* 1: the sandbox goes on, and nothing is to be removed */
         char slot[CGROUP_NAME], socket[SLOT_SOCKET];
 } job;
@@ -152,7 +151,6 @@ int janitor_start(struct sandbox *sb, const struct child *c, struct err *err) {
                 return err_set(err, -errno, ERR_INTERNAL, "janitor process: %s", strerror(errno));
         job.parent_pidfd = c->parent_pidfd;
         job.unwalled = WEAK(c, WEAKEN_WALL);
-        job.kept = sb->kept;
         job.finish_fd = sb->finish_fd;
         job.run_fd = sb->run_fd;
         job.slot_fd = sb->slot_fd;
