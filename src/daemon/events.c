@@ -195,12 +195,6 @@ void events_end(struct events *e) {
         (void) http_reply_end(f->q->conn, &err);
 }
 
-static void log_event(struct daemon *d, const struct store_event *e) {
-        struct json *more = event_json(e);
-
-        log_write(&d->log, LOG_INFO, "event", more);
-}
-
 int event_emit(struct daemon *d, const char *tenant, const char *sandbox, const char *kind, struct json *data,
                struct err *err) {
         static const struct timeval soon = { .tv_usec = SETTLE_MS * 1000L };
@@ -218,7 +212,7 @@ int event_emit(struct daemon *d, const char *tenant, const char *sandbox, const 
         if (d->events->newest == d->events->last)
                 (void) event_add(d->events->settle, &soon);
         d->events->newest = e.seq;
-        log_event(d, &e);
+        log_event(&d->log, &e, owned);
         record_event(d, tenant, sandbox, kind, owned);
         return 0;
 }

@@ -7,6 +7,7 @@
 
 struct err;
 struct json;
+struct store_event;
 
 struct log {
         int fd;
@@ -16,5 +17,7 @@ struct log {
 
 /* A line with "message" and the members of more, which is taken and may be NULL. */
 void log_write(struct log *l, enum log_level level, const char *message, struct json *more);
+/* An event, whose data is given as a value too. */
+void log_event(struct log *l, const struct store_event *e, const struct json *data);
 /* A failure that ends here. */
 void log_error(struct log *l, const char *what, const struct err *err);

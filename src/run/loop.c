@@ -31,7 +31,7 @@ enum {
         BUFFER_MAX = 2 * AP_FRAME_MAX,
         NOTIFY_BURST = 50, /* refused calls reported at once, then some each second */
         NOTIFY_PER_S = 5,
-        PUSHY_SIGNALS = 3, /* that many requests to end, and it is ended */
+        PUSHY_SIGNALS = 3,              /* that many requests to end, and it is ended */
         FINDABLE_NS = 20 * 1000 * 1000, /* what ends sooner is never found by another process, and saves the socket */
 };
 

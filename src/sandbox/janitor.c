@@ -118,7 +118,8 @@ static int janitor_main(void *arg) {
         uint32_t n;
 
         (void) arg;
-        /* Out of the terminal's reach. A session of its own would be a group for the scheduler too, made and removed. */
+        /* Out of the terminal's reach. A session of its own would be a group for the scheduler too, made and removed.
+         */
         (void) SYS2(SYS_setpgid, 0, 0);
         (void) SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
         close_others();
