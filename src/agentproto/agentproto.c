@@ -20,7 +20,7 @@ enum {
 
 static bool is_type(uint16_t t) {
         return (t >= AP_CONFIGURE && t <= AP_GO) || (t >= AP_STAT && t <= AP_DISK) ||
-               (t >= AP_STARTED && t <= AP_USAGE) || t == AP_READY || t == AP_EXEC_FAILED;
+               (t >= AP_STARTED && t <= AP_USAGE) || (t >= AP_READY && t <= AP_HERE);
 }
 
 int ap_frame(const void *p, size_t n, struct ap_head *ret) {

@@ -20,7 +20,7 @@
 #include "base/wr.h"
 
 enum {
-        FLAGS = AP_TTY | AP_NO_STDIN | AP_LAUNCHER,
+        FLAGS = AP_TTY | AP_NO_STDIN | AP_LAUNCHER | AP_SAY_HERE,
         CONTROLS = AP_DROP_CAPS | AP_NO_NEW_PRIVS | AP_LANDLOCK | AP_SECCOMP | AP_SECUREBITS | AP_RLIMIT | AP_IDS |
                    AP_CLOSE_FDS | AP_SECCOMP_NOTIFY,
         INSN_BYTES = 8,

@@ -34,7 +34,14 @@ struct evidence_mount {
         bool propagates;                                       /* shared: or master: */
 };
 
+/* What was read, and opened, of a command that was still to put its filter on. */
+struct evidence_here {
+        int pid; /* 0: nothing */
+        int pid_fd, agent_fd, status_fd, list_fd;
+};
+
 struct evidence {
+        struct evidence_here here; /* private */
         struct evidence_status outside, inside, agent;
         char ns[EVIDENCE_NS][32];      /* "pid:[4026531836]" of the command */
         char host_ns[EVIDENCE_NS][32]; /* the supervisor's own */
@@ -60,6 +67,11 @@ struct evidence {
 
 /* The part that does not need the command: limits, namespaces, maps, mounts, network. Done while the agent starts. */
 int evidence_read_early(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
+/* What is final when the command is about to put its filter on (sandbox_wait_here()): limits, the agent. Done while it
+ * does. evidence_read() takes over what stays open, or evidence_forget() closes it. */
+int evidence_read_here(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
+void evidence_forget(struct evidence *ev);
+/* The rest, and what has not been read before. */
 int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
 /* Everything, of a sandbox that goes on by itself: command_pid is a launcher, at the gate or behind it. What only it
  * can say (sb->ready) may be older. */

@@ -63,7 +63,8 @@ static int compare_status(const struct reader *rd, const struct evidence_status 
 static int read_status(const struct reader *rd, struct err *err) {
         char text[4096];
         uint64_t uid = sandbox_host_uid(rd->sb, rd->plan->uid), gid = sandbox_host_uid(rd->sb, rd->plan->gid);
-        int r = fd_read_at(rd->pid_fd, "status", text, sizeof(text));
+        int r = rd->status_fd >= 0 ? fd_read_upto(rd->status_fd, text, sizeof(text))
+                                   : fd_read_at(rd->pid_fd, "status", text, sizeof(text));
 
         if (r >= 0)
                 r = evidence_parse_status(text, &rd->ev->outside);
@@ -218,11 +219,15 @@ int read_network(const struct reader *rd, struct err *err) {
         return n == 1 ? 0 : read_mismatch(err, "network", "%zu loopback interfaces", n);
 }
 
+static int list_open(int pid_fd) {
+        return openat(pid_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* Entries of /proc/PID/fd; each is a short name, so one read shows far more than may be there. */
-static int count_open(int pid_fd, unsigned *ret) {
-        AUTO_FD int fd = openat(pid_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+static int count_open(const struct reader *rd, unsigned *ret) {
+        AUTO_FD int fd = rd->list_fd < 0 ? list_open(rd->pid_fd) : -1;
         char text[2048] __attribute__((aligned(8)));
-        ssize_t n = fd < 0 ? -1 : getdents64(fd, text, sizeof(text));
+        ssize_t n = getdents64(rd->list_fd < 0 ? fd : rd->list_fd, text, sizeof(text));
 
         if (n < 0)
                 return -errno;
@@ -242,7 +247,7 @@ static int read_descriptors(const struct reader *rd, struct err *err) {
         int r = sandbox_settle(rd->sb);
 
         if (r == 0)
-                r = count_open(rd->pid_fd, &rd->ev->n_open);
+                r = count_open(rd, &rd->ev->n_open);
         if (r < 0)
                 return read_mismatch(err, "descriptors", "they cannot be listed: %s", strerror(-r));
         return rd->ev->n_open == EXPECTED ? 0 : read_mismatch(err, "descriptors", "%u are open", rd->ev->n_open);
@@ -356,8 +361,10 @@ int read_place(const struct reader *rd, struct err *err) {
         return r < 0 ? r : read_all(rd, of_place, ARRAY_SIZE(of_place), err);
 }
 
+/* What cannot change any more before the command has its filter: limits only go down, and the agent has settled. */
+static const read_fn of_here[] = { read_rlimits, read_agent };
 static const read_fn of_command[] = {
-        read_status, read_securebits, read_landlock, read_same_namespaces, read_rlimits, read_agent, read_oom_score,
+        read_status, read_securebits, read_landlock, read_same_namespaces, read_oom_score,
 };
 
 static int read_command(const struct reader *rd, struct err *err) {
@@ -371,24 +378,96 @@ static int read_command(const struct reader *rd, struct err *err) {
         return r < 0 ? r : read_descriptors(rd, err);
 }
 
+static int reader_open(const struct plan *plan, const struct sandbox *sb, struct evidence *ev, struct reader *ret,
+                       struct err *err) {
+        *ret = (struct reader){ .plan = plan, .sb = sb, .ev = ev, .status_fd = -1, .list_fd = -1 };
+        ret->pid_fd = read_open(sb, sb->command_pid);
+        ret->agent_fd = read_open(sb, sb->agent_pid);
+        return ret->pid_fd < 0 || ret->agent_fd < 0 ? read_mismatch(err, "process", "it is gone") : 0;
+}
+
+static void reader_close(const struct reader *rd) {
+        const int fds[] = { rd->pid_fd, rd->agent_fd, rd->status_fd, rd->list_fd };
+
+        for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+                if (fds[i] >= 0)
+                        (void) close(fds[i]);
+}
+
 int evidence_read_again(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
-        AUTO_FD int pid_fd = read_open(sb, sb->command_pid), agent_fd = read_open(sb, sb->agent_pid);
-        struct reader rd = { .plan = plan, .sb = sb, .ev = ret, .pid_fd = pid_fd, .agent_fd = agent_fd };
-        int r = pid_fd < 0 || agent_fd < 0 ? read_mismatch(err, "process", "it is gone") : read_limits(&rd, err);
+        struct reader rd;
+        int r = reader_open(plan, sb, ret, &rd, err);
 
         if (r == 0)
+                r = read_limits(&rd, err);
+        if (r == 0)
                 r = read_place(&rd, err);
-        return r < 0 ? r : read_command(&rd, err);
+        if (r == 0)
+                r = read_all(&rd, of_here, ARRAY_SIZE(of_here), err);
+        if (r == 0)
+                r = read_command(&rd, err);
+        reader_close(&rd);
+        return r;
+}
+
+int evidence_read_here(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
+        struct err ignored = { 0 };
+        struct reader rd;
+        int r = reader_open(plan, sb, ret, &rd, err);
+
+        if (r == 0)
+                r = read_all(&rd, of_here, ARRAY_SIZE(of_here), err);
+        if (r < 0) {
+                reader_close(&rd);
+                return r;
+        }
+        /* These are read when the filter is on. Now the kernel makes the entries, which takes the most of it. */
+        (void) read_same_namespaces(&rd, &ignored);
+        ret->here = (struct evidence_here){ .pid = sb->command_pid,
+                                            .pid_fd = rd.pid_fd,
+                                            .agent_fd = rd.agent_fd,
+                                            .status_fd = openat(rd.pid_fd, "status", O_RDONLY | O_CLOEXEC),
+                                            .list_fd = list_open(rd.pid_fd) };
+        return 0;
+}
+
+void evidence_forget(struct evidence *ev) {
+        const struct evidence_here *h = &ev->here;
+
+        if (h->pid > 0)
+                reader_close(&(struct reader){ .pid_fd = h->pid_fd,
+                                               .agent_fd = h->agent_fd,
+                                               .status_fd = h->status_fd,
+                                               .list_fd = h->list_fd });
+        ev->here.pid = 0;
+}
+
+/* Takes over what evidence_read_here() left of the same process. */
+static bool reader_take(const struct plan *plan, const struct sandbox *sb, struct evidence *ev, struct reader *ret) {
+        const struct evidence_here *h = &ev->here;
+
+        if (h->pid != sb->command_pid) {
+                evidence_forget(ev);
+                return false;
+        }
+        *ret = (struct reader){ plan, sb, ev, h->pid_fd, h->agent_fd, h->status_fd, h->list_fd };
+        ev->here.pid = 0;
+        return true;
 }
 
 int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
-        AUTO_FD int pid_fd = read_open(sb, sb->command_pid), agent_fd = read_open(sb, sb->agent_pid);
-        struct reader rd = { .plan = plan, .sb = sb, .ev = ret, .pid_fd = pid_fd, .agent_fd = agent_fd };
+        struct reader rd;
         int r = 0;
 
-        if (pid_fd < 0 || agent_fd < 0)
-                return read_mismatch(err, "process", "the command is gone");
-        if (plan->rootless)
+        if (!reader_take(plan, sb, ret, &rd)) {
+                r = reader_open(plan, sb, ret, &rd, err);
+                if (r == 0)
+                        r = read_all(&rd, of_here, ARRAY_SIZE(of_here), err);
+        }
+        if (r == 0 && plan->rootless)
                 r = read_all(&rd, of_place, ARRAY_SIZE(of_place), err);
-        return r < 0 ? r : read_command(&rd, err);
+        if (r == 0)
+                r = read_command(&rd, err);
+        reader_close(&rd);
+        return r;
 }

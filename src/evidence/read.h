@@ -12,6 +12,7 @@ struct reader {
         struct evidence *ev;
         int pid_fd; /* /proc/COMMAND of the host */
         int agent_fd;
+        int status_fd, list_fd; /* files of the command that are open already; -1: not */
 };
 
 /* "control NAME: ..., refusing to start", with the code that means a failed read-back. */

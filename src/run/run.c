@@ -183,9 +183,14 @@ static int read_back(struct loop *l, struct evidence *ev, struct err *err) {
         if (r == 0)
                 r = record_plan(l->record, plan, err);
         if (r == 0)
+                r = sandbox_wait_here(sb, err);
+        if (r == 0 && evidence_read_here(plan, sb, ev, err) < 0)
+                r = twin_goes_on(o, err->code, l->result, err);
+        if (r == 0)
                 r = sandbox_wait(sb, err);
         if (r == 0)
                 r = evidence_read(plan, sb, ev, err);
+        evidence_forget(ev);
         if (r < 0 && sb->pair_fd >= 0)
                 r = twin_goes_on(o, r, l->result, err);
         return r < 0 ? r : network_release(l->net, l, err);

@@ -26,7 +26,8 @@ struct child {
         uint32_t failed; /* 1 + index into child_steps, written by the child */
         int32_t code;    /* negative errno of that step */
         int parent_pidfd;
-        bool born; /* into its v2 group; otherwise it joins all its groups itself */
+        bool scored; /* the agent and the command have their OOM score */
+        bool born;   /* into its v2 group; otherwise it joins all its groups itself */
         int tasks_fds[CGROUP_V1_MAX];
         size_t n_tasks;
         char time_offsets[96];

@@ -68,7 +68,8 @@ int frames_queue(const struct plan *plan, const struct sandbox_request *req, str
         struct wr w = wr_to(frame, sizeof(frame));
         struct seccomp_program prog;
         struct ap_spawn s = {
-                .flags = (req->tty ? AP_TTY : 0) | (req->no_stdin ? AP_NO_STDIN : 0) | (req->keep ? AP_LAUNCHER : 0),
+                .flags = (req->tty ? AP_TTY : 0) | (req->no_stdin ? AP_NO_STDIN : 0) |
+                         (req->keep ? AP_LAUNCHER : AP_SAY_HERE),
                 .controls = controls(plan, c),
                 .uid = plan->uid,
                 .gid = plan->gid,
@@ -120,8 +121,9 @@ int sandbox_launch(const struct plan *plan, struct sandbox *sb, struct err *err)
 
         sb->out = BUF_INIT(FRAMES_MAX);
         sb->pair_fd = sb->listener_fd = -1;
+        sb->command_pid = 0;
         sb->control_fd = fcntl(sb->gate_fd, F_DUPFD_CLOEXEC, 0);
         r = sb->control_fd < 0 ? err_set(err, -errno, ERR_INTERNAL, "agent sockets: %s", strerror(errno))
                                : frames_queue(plan, &req, sb, &c, false, err);
-        return r < 0 ? r : gate_wait(sb, &c, err);
+        return r < 0 ? r : gate_wait(sb, &c, false, err);
 }

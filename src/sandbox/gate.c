@@ -43,7 +43,14 @@ static int gate_error(const void *p, size_t n, struct err *err) {
                        str_eq(step, "chdir") ? "working directory (-w)" : step, strerror((int) (code & 4095)));
 }
 
-/* AP_READY from the command: its state, its end of the pair, the seccomp listener, and its pid as the kernel says. */
+static bool is_here(const void *p, size_t n) {
+        struct ap_head head;
+
+        return n == AP_HEAD && ap_frame(p, n, &head) == 1 && head.type == AP_HERE;
+}
+
+/* AP_READY from the command: its state, its end of the pair, the seccomp listener, and its pid as the kernel says.
+ * 1: it was AP_HERE, the pid alone. */
 static int gate_read(struct sandbox *sb, struct err *err) {
         static char data[AP_STATUS_TEXT + 256];
         char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(4 * sizeof(int))];
@@ -51,6 +58,7 @@ static int gate_read(struct sandbox *sb, struct err *err) {
         struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
         ssize_t n = recvmsg(sb->gate_fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
         int fds[4], n_fds = 0;
+        pid_t here = sb->command_pid;
 
         if (n < 0)
                 return oops(err, "agent gate");
@@ -73,8 +81,12 @@ static int gate_read(struct sandbox *sb, struct err *err) {
                 (void) close(fds[i]); /* nobody asked for it */
         if (n == 0)
                 return err_set(err, -EPIPE, ERR_PEER, "the agent ended early");
+        if (here <= 0 && sb->command_pid > 0 && n_fds == 0 && is_here(data, (size_t) n))
+                return 1;
         if (ap_get_ready(data, (size_t) n, &sb->ready) < 0)
                 return gate_error(data, (size_t) n, err);
+        if (here > 0 && here != sb->command_pid)
+                return err_set(err, -EBADMSG, ERR_PEER, "the agent sent another process to the gate");
         if (sb->pair_fd < 0 || sb->command_pid <= 0)
                 return err_set(err, -EBADMSG, ERR_PEER, "the agent did not say who it is");
         return 0;
@@ -91,27 +103,33 @@ int gate_child_error(const struct child *c, struct err *err) {
         return err_set(err, c->code, ERR_INTERNAL, "%s: %s", child_step(failed), strerror(-c->code));
 }
 
-int gate_wait(struct sandbox *sb, const struct child *c, struct err *err) {
+int gate_wait(struct sandbox *sb, const struct child *c, bool here, struct err *err) {
         uint64_t until = clock_mono_ns() + (uint64_t) READY_WAIT_MS * 1000000u;
 
-        for (;;) {
+        while (sb->pair_fd < 0) {
                 struct pollfd p[3] = {
                         { sb->gate_fd, POLLIN, 0 },
                         { sb->agent_pidfd, POLLIN, 0 },
                         { sb->control_fd, sb->out.len ? POLLOUT : 0, 0 },
                 };
+                int r;
 
                 gate_flush(sb);
                 if (poll(p, 3, 200) < 0 && errno != EINTR)
                         return oops(err, "waiting for the agent");
-                if (p[0].revents & POLLIN)
-                        return gate_read(sb, err);
+                if (p[0].revents & POLLIN) {
+                        r = gate_read(sb, err);
+                        if (r <= 0 || here)
+                                return r < 0 ? r : 0;
+                        continue;
+                }
                 if (p[1].revents & POLLIN)
                         return gate_child_error(c, err);
                 if (clock_mono_ns() > until)
                         return err_set(err, -ETIMEDOUT, ERR_INTERNAL, "the sandbox was not ready after %d s",
                                        READY_WAIT_MS / 1000);
         }
+        return 0;
 }
 
 int sandbox_settle(const struct sandbox *sb) {

@@ -94,6 +94,8 @@ int sandbox_facts(struct plan_facts *ret, struct err *err);
 int sandbox_start(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct err *err);
 /* Waits until namespaces, maps and mounts are final; the agent is about to start. */
 int sandbox_wait_built(const struct sandbox *sb, struct err *err);
+/* Waits until the command has all its controls but the filter, which it is about to put on: command_pid is known. */
+int sandbox_wait_here(struct sandbox *sb, struct err *err);
 /* Waits until the command stands at the gate with all its controls on. */
 int sandbox_wait(struct sandbox *sb, struct err *err);
 /* Waits until the waiting command has closed what it handed over. Once, before its descriptors are counted. */

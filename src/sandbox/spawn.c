@@ -395,14 +395,24 @@ int sandbox_wait_built(const struct sandbox *sb, struct err *err) {
         return wait_word(sb, &the_child.built, err);
 }
 
-int sandbox_wait(struct sandbox *sb, struct err *err) {
+int sandbox_wait_here(struct sandbox *sb, struct err *err) {
         struct child *c = &the_child;
-        int r = gate_wait(sb, c, err);
+        int r = gate_wait(sb, c, true, err);
 
         if (r == 0)
                 r = oom_score(sb, c, sb->agent_pid, err);
         if (r == 0)
                 r = oom_score(sb, c, sb->command_pid, err);
+        c->scored = r == 0;
+        return r;
+}
+
+int sandbox_wait(struct sandbox *sb, struct err *err) {
+        struct child *c = &the_child;
+        int r = c->scored ? 0 : sandbox_wait_here(sb, err);
+
+        if (r == 0)
+                r = gate_wait(sb, c, false, err);
         if (r == 0 && (r = janitor_walled()) < 0)
                 r = err_set(err, r, ERR_INTERNAL,
                             "control max_user_namespaces is not in force: %s; nothing was started", strerror(-r));
