@@ -100,6 +100,8 @@ int cgroup_remove(struct cgroup *c, struct err *err);
 int cgroup_remove_now(struct cgroup *c, struct err *err); /* without retrying */
 
 /* Closes the descriptors only; somebody else removes the groups. */
+/* The files that only a start needs. */
+void cgroup_close_start(struct cgroup *c);
 void cgroup_close(struct cgroup *c);
 
 /*

@@ -40,24 +40,27 @@ static int group_start(const struct cgroup_host *h, const char *name, struct cgr
         return str_copy(c->name, sizeof(c->name), name);
 }
 
-void cgroup_close(struct cgroup *c) {
-        own_closep(&c->v2_fd);
-        c->v2_fd = -1;
+static void close_plus_one(int *fds, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                int fd = fds[i] - 1;
+
+                own_closep(&fd);
+                fds[i] = 0;
+        }
+}
+
+void cgroup_close_start(struct cgroup *c) {
         for (size_t i = 0; i < c->n_tasks; i++)
                 own_closep(&c->tasks_fds[i]);
         c->n_tasks = 0;
-        for (size_t i = 0; i < CGROUP_SETTINGS; i++) {
-                int fd = c->limit_fds[i] - 1;
+        close_plus_one(c->limit_fds, CGROUP_SETTINGS);
+}
 
-                own_closep(&fd);
-                c->limit_fds[i] = 0;
-        }
-        for (size_t i = 0; i < CGROUP_COUNTERS; i++) {
-                int fd = c->usage_fds[i] - 1;
-
-                own_closep(&fd);
-                c->usage_fds[i] = 0;
-        }
+void cgroup_close(struct cgroup *c) {
+        own_closep(&c->v2_fd);
+        c->v2_fd = -1;
+        cgroup_close_start(c);
+        close_plus_one(c->usage_fds, CGROUP_COUNTERS);
 }
 
 int cgroup_file_open(const struct cgroup *c, const struct cgroup_hier *hier, const char *file, int flags) {

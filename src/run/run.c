@@ -223,8 +223,10 @@ static int serve(struct loop *l, struct evidence *ev, struct err *err) {
         int r;
 
         (void) sandbox_sweep(l->sb); /* others' leftovers, while the command starts */
-        if (l->sb->has_cgroup)
+        if (l->sb->has_cgroup) {     /* all that can be done now is not to be done at the end */
                 cgroup_usage_open(&l->sb->cgroup, usage_asked(l));
+                cgroup_close_start(&l->sb->cgroup);
+        }
         l->ends_soon = may_end_soon(l) && sandbox_can_end_soon(l->sb);
         l->raw = l->o->tty && tty_raw();
         r = record_evidence(l->record, l->plan, l->sb, ev, err);

@@ -19,6 +19,7 @@ struct host {
 struct answer {
         int pair, listener;
         pid_t pid; /* as the kernel says */
+        bool here; /* AP_HERE, and nothing else is said */
         struct ap_ready ready;
         uint32_t err_no;
         char step[32];

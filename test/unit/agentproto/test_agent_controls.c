@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "base/fd.h"
 #include "base/own.h"
 #include "base/sys.h"
 #include "host.h"
@@ -142,6 +143,26 @@ static void every_control_is_on_before_the_word_go(void **state) {
         host_go(&a);
         host_finish(*state, 1, &o);
         assert_string_equal(o.text[1], "65534\n65534\n65534\n77\n78\n1\n");
+}
+
+/* Who is asked to says that it is there: the same process, with its limits, before its report. */
+static void command_says_that_it_is_there(void **state) {
+        struct ap_spawn s = command(state, SHELL("true"), ALL);
+        struct answer here, ready;
+        char path[32], text[4096];
+
+        s.flags = AP_SAY_HERE;
+        here = answer_of(state, &s);
+        assert_true(here.here);
+        assert_int_equal(here.pair, -1);
+        (void) snprintf(path, sizeof(path), "/proc/%d/limits", (int) here.pid);
+        assert_true(fd_read_at(AT_FDCWD, path, text, sizeof(text)) > 0);
+        assert_non_null(strstr(text, "Max open files            77                   78 "));
+        ready = host_gate(*state);
+        assert_false(ready.here);
+        assert_int_equal(ready.pid, here.pid);
+        host_go(&ready);
+        host_finish(*state, 1, &ignored);
 }
 
 static void control_not_asked_for_is_missing_from_the_report(void **state) {
@@ -296,6 +317,7 @@ int main(int argc, char **argv) {
 #define CONTROL_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         static const struct CMUnitTest tests[] = {
                 CONTROL_TEST(every_control_is_on_before_the_word_go),
+                CONTROL_TEST(command_says_that_it_is_there),
                 CONTROL_TEST(control_not_asked_for_is_missing_from_the_report),
                 CONTROL_TEST(probes_tell_when_landlock_or_securebits_are_missing),
                 CONTROL_TEST(control_that_cannot_be_had_ends_the_start),

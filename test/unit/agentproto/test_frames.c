@@ -65,7 +65,7 @@ static void frame_of_the_greatest_length_passes(void **state) {
 }
 
 static void frame_of_unknown_type_is_refused(void **state) {
-        static const unsigned bad[] = { 0, 28, 31, 45, 63, 66, 65535 };
+        static const unsigned bad[] = { 0, 28, 31, 45, 63, 67, 65535 };
         struct ap_head h;
 
         (void) state;
