@@ -14,7 +14,8 @@
  * what it handed over, says one byte 's' (settled) on the pair and waits there. The host learns the sender's pid from
  * SCM_CREDENTIALS, reads the controls back, and answers one byte 'g' on the pair; anything else, or its closing, ends
  * the process. If exec then fails it sends AP_EXEC_FAILED over the pair. A control that cannot be applied is told by
- * AP_ERROR over the gate, in place of AP_READY.
+ * AP_ERROR over the gate, in place of AP_READY. With AP_SAY_HERE it sends an empty AP_HERE before the filter, so that
+ * the host may begin to read.
  */
 #pragma once
 
