@@ -35,7 +35,7 @@ install: build
 	@meson install -C $(BUILD) $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
 clean:
-	rm -rf build build-asan build-fuzz
+	rm -rf build build-asan build-fuzz build-aarch64 build-aarch64-sysroot
 
 format:
 	@tools/ensure-packages test
@@ -47,7 +47,7 @@ help:
 	@echo 'make serve     compile, then serve sandboxes on 127.0.0.1:3000 (needs root)'
 	@echo 'make test      everything; tools/test STAGE... runs a part (tools/test --list)'
 	@echo 'make bench     start-up and run times beside other sandboxes'
-	@echo 'make soak      every fuzzer for GABION_SOAK_SECONDS (300) seconds'
+	@echo 'make soak      every fuzzer for GABION_SOAK_SECONDS (300) seconds, kills, aarch64'
 	@echo 'make install   into PREFIX ($(PREFIX)), below DESTDIR if given'
 	@echo 'make format    apply .clang-format'
 	@echo 'make clean     remove the build folders'
