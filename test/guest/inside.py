@@ -6,7 +6,18 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 SLOW = 8  # an emulated machine
+
+
+class Failures:
+    """Told at once: the guest may be stopped before the end."""
+
+    @staticmethod
+    def pytest_runtest_logreport(report):
+        if report.failed:
+            print(f"\n--- {report.nodeid} ({report.when})\n{report.longreprtext}", flush=True)
 
 
 def unit(build):
@@ -39,7 +50,7 @@ def main():
     if sys.argv[2:] == ["unit"]:
         return unit(build)
     os.environ["GABION"] = str(build / "src/cli/gabion")
-    os.execv(sys.executable, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "-rs", *sys.argv[2:]])
+    return pytest.main(["-q", "-p", "no:cacheprovider", "--tb=short", "--color=no", "-rs", *sys.argv[2:]], plugins=[Failures()])
 
 
 sys.exit(main())
