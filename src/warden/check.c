@@ -39,6 +39,7 @@ enum {
         CHECK_BATCH = 8,
         CHECK_LAY = 16, /* wires in one turn */
         CHECK_LAY_MS = 100,
+        CHECK_YOUNG_MS = 100, /* one that was read back just now: many do not live longer */
         CHECK_CONFIRM_MS = 60,
 };
 
@@ -240,18 +241,24 @@ void check_soon(struct box *b) {
 
 /* Wires for some of those that have none. True: there are more. */
 static bool lay_some(void) {
+        uint64_t real_ms = clock_real_ms();
+        bool more = false;
         unsigned n = 0;
         struct box *b;
 
         TAILQ_FOREACH(b, &warden.boxes, link) {
                 if (b->trip || b->untrippable || b->state != WP_RUNNING || b->end.fd < 0)
                         continue;
+                if (real_ms - b->created_ms < CHECK_YOUNG_MS) {
+                        more = true;
+                        continue;
+                }
                 if (n++ == CHECK_LAY)
                         return true;
                 b->untrippable = trip_lay(b) < 0;
                 b->tripped = true; /* what was changed before */
         }
-        return false;
+        return more;
 }
 
 /* How long ago it must have been read to be read now; 0: not now. */

@@ -317,6 +317,7 @@ static void on_made(struct job *j, struct ipc_msg *m) {
                         box_free(b);
         } else {
                 b->state = WP_RUNNING;
+                b->checked_ns = clock_mono_ns();
                 if (b->shape) {
                         pool_made(b);
                 } else if (guard_start(b, &o->policy->it, &e) < 0) {

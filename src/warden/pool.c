@@ -406,6 +406,7 @@ static int claim_from(struct shape *s, const struct wp_create *c, struct order *
         }
         pool_leave(b);
         b->state = WP_RUNNING;
+        b->checked_ns = clock_mono_ns(); /* just now, by the claim */
         b->profile = (enum seccomp_profile) o->policy->it.syscalls;
         *ret = b;
         return 0;
