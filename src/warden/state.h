@@ -32,7 +32,7 @@ enum {
         WARDEN_CLIENTS = 64,      /* connections */
         WARDEN_MAKERS = 4,        /* processes that make sandboxes */
         WARDEN_POOL_MAKERS = 2,   /* of them for pools: whoever waits finds one of the others */
-        WARDEN_BATCH = 8,         /* sandboxes of a pool that one process makes, one after the other */
+        WARDEN_BATCH = 16,        /* sandboxes of a pool that one process makes, one after the other */
         WARDEN_QUEUE = 256,       /* waiting to be made */
         WARDEN_JOBS = 16,         /* other child processes */
         WARDEN_SHAPES = 32,       /* kinds of ready sandboxes */
