@@ -80,7 +80,7 @@ struct cgroup_usage {
 };
 enum cgroup_ask {
         CGROUP_EVENTS = 1, /* what was refused or killed (oom_kills, pids_refused); the rest is 0 */
-        CGROUP_TOTALS = 2, /* and memory_peak_bytes, cpu_us */
+        CGROUP_TOTALS = 2, /* oom_kills, memory_peak_bytes, cpu_us */
         CGROUP_ALL = 4,
         CGROUP_LEVELS = 8, /* memory_peak_bytes and tasks, which cost little */
 };

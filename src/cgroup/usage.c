@@ -22,7 +22,6 @@ static const struct counter {
 } counters[] = {
 #define INTO(member) offsetof(struct cgroup_usage, member)
 #define TOTALS (CGROUP_TOTALS | CGROUP_ALL)
-#define EVENTS (CGROUP_EVENTS | TOTALS)
         { CGROUP_MEMORY, true, "memory.peak", NULL, INTO(memory_peak_bytes), 1,
           TOTALS | CGROUP_LEVELS }, /* since Linux 5.19 */
         { CGROUP_MEMORY, false, "memory.max_usage_in_bytes", NULL, INTO(memory_peak_bytes), 1, TOTALS | CGROUP_LEVELS },
@@ -30,10 +29,10 @@ static const struct counter {
         { CGROUP_MEMORY, false, "memory.usage_in_bytes", NULL, INTO(memory_bytes), 1, CGROUP_ALL },
         { CGROUP_MEMORY, true, "memory.stat", "inactive_file", INTO(memory_cache_bytes), 1, CGROUP_ALL },
         { CGROUP_MEMORY, false, "memory.stat", "total_inactive_file", INTO(memory_cache_bytes), 1, CGROUP_ALL },
-        { CGROUP_MEMORY, true, "memory.events", "oom_kill", INTO(oom_kills), 1, EVENTS },
-        { CGROUP_MEMORY, false, "memory.oom_control", "oom_kill", INTO(oom_kills), 1, EVENTS },
-        { CGROUP_PIDS, true, "pids.events", "max", INTO(pids_refused), 1, EVENTS },
-        { CGROUP_PIDS, false, "pids.events", "max", INTO(pids_refused), 1, EVENTS },
+        { CGROUP_MEMORY, true, "memory.events", "oom_kill", INTO(oom_kills), 1, CGROUP_EVENTS | TOTALS },
+        { CGROUP_MEMORY, false, "memory.oom_control", "oom_kill", INTO(oom_kills), 1, CGROUP_EVENTS | TOTALS },
+        { CGROUP_PIDS, true, "pids.events", "max", INTO(pids_refused), 1, CGROUP_EVENTS | CGROUP_ALL },
+        { CGROUP_PIDS, false, "pids.events", "max", INTO(pids_refused), 1, CGROUP_EVENTS | CGROUP_ALL },
         { CGROUP_PIDS, true, "pids.current", NULL, INTO(tasks), 1, CGROUP_ALL | CGROUP_LEVELS },
         { CGROUP_PIDS, false, "pids.current", NULL, INTO(tasks), 1, CGROUP_ALL | CGROUP_LEVELS },
         /* Every v2 group counts time, also one without controllers: on hybrid machines that is where it comes from. */
@@ -41,7 +40,6 @@ static const struct counter {
         { CGROUP_CPUACCT, false, "cpuacct.usage", NULL, INTO(cpu_us), 1000, TOTALS },
 #undef INTO
 #undef TOTALS
-#undef EVENTS
 };
 
 static const struct cgroup_hier *counter_hier(const struct cgroup_host *h, const struct counter *k) {

@@ -51,49 +51,46 @@ void record_from(struct record *r, const struct box *b) {
 
 static const char *const states[] = { "making", "pooled", "running", NULL };
 
-static void put(struct buf *to, const char *key, const char *text) {
+/* The large ones are text already: they are put in as they are. */
+static void put(struct json_emit *e, const char *key, const char *text) {
         if (!text)
                 return;
-        buf_add(to, key, strlen(key));
-        buf_add(to, text, strlen(text));
+        buf_addf(e->to, ",\"%s\":", key);
+        buf_add(e->to, text, strlen(text));
 }
 
 int record_write(int fd, const struct record *r, struct err *err) {
-        CLEANUP(json_freep) struct json *o = json_new_object();
-        AUTO_FREE char *text = NULL;
         struct buf all = BUF_INIT(RECORD_BYTES);
+        struct json_emit e = { .to = &all };
         int n;
 
-        json_set_int(o, "version", 1);
-        json_set_str(o, "run", r->run);
-        json_set_str(o, "id", r->id);
-        json_set_str(o, "state", states[r->state]);
-        json_set_str(o, "tenant", r->tenant);
-        json_set_str(o, "hostname", r->hostname);
-        json_set_int(o, "slot", r->slot);
-        json_set_int(o, "pid", r->pid);
-        json_set_int(o, "start", (int64_t) r->start);
-        json_set_int(o, "uid", r->uid);
-        json_set_int(o, "created_ms", (int64_t) r->created_ms);
-        json_set_int(o, "offset", (int64_t) r->offset);
-        json_set_int(o, "memory_limit", (int64_t) r->memory_limit);
-        json_set_int(o, "disk_limit", (int64_t) r->disk_limit);
-        json_set_str(o, "policy_hash", r->policy_hash);
-        json_set_str(o, "evidence_hash", r->evidence_hash);
-        if (r->egress_id[0]) {
-                json_set_str(o, "egress_id", r->egress_id);
-                json_set_int(o, "netns", (int64_t) r->netns);
-                json_set_bool(o, "own_certificates", r->own_certificates);
-        }
-        n = json_text(o, false, &text, err);
-        if (n < 0)
-                return n;
-        /* The large ones are text already: they are put in as they are. */
-        buf_add(&all, text, strlen(text) - 1);
-        put(&all, ",\"policy\":", r->policy);
-        put(&all, ",\"evidence\":", r->evidence);
-        put(&all, ",\"egress\":", r->egress);
-        buf_add(&all, "}", 1);
+        json_emit_object(&e, NULL);
+        json_emit_int(&e, "created_ms", (int64_t) r->created_ms);
+        json_emit_int(&e, "disk_limit", (int64_t) r->disk_limit);
+        if (r->egress_id[0])
+                json_emit_str(&e, "egress_id", r->egress_id);
+        json_emit_str(&e, "evidence_hash", r->evidence_hash);
+        json_emit_str(&e, "hostname", r->hostname);
+        json_emit_str(&e, "id", r->id);
+        json_emit_int(&e, "memory_limit", (int64_t) r->memory_limit);
+        if (r->egress_id[0])
+                json_emit_int(&e, "netns", (int64_t) r->netns);
+        json_emit_int(&e, "offset", (int64_t) r->offset);
+        if (r->egress_id[0])
+                json_emit_bool(&e, "own_certificates", r->own_certificates);
+        json_emit_int(&e, "pid", r->pid);
+        json_emit_str(&e, "policy_hash", r->policy_hash);
+        json_emit_str(&e, "run", r->run);
+        json_emit_int(&e, "slot", r->slot);
+        json_emit_int(&e, "start", (int64_t) r->start);
+        json_emit_str(&e, "state", states[r->state]);
+        json_emit_str(&e, "tenant", r->tenant);
+        json_emit_int(&e, "uid", r->uid);
+        json_emit_int(&e, "version", 1);
+        put(&e, "policy", r->policy);
+        put(&e, "evidence", r->evidence);
+        put(&e, "egress", r->egress);
+        json_emit_close(&e, '}');
         n = all.bad || pwrite(fd, all.p, all.len, 0) != (ssize_t) all.len || ftruncate(fd, (off_t) all.len) < 0 ? -EIO
                                                                                                                 : 0;
         buf_done(&all);
