@@ -96,11 +96,11 @@ enum ap_type {
         AP_HERE = 66,        /* over the gate, before AP_READY, if AP_SAY_HERE asks for it */
 };
 
-enum {                  /* ap_spawn.flags, ap_start.flags */
-       AP_TTY = 1,      /* a pseudo terminal instead of pipes */
-       AP_NO_STDIN = 2, /* standard input is /dev/null */
-       AP_LAUNCHER = 4, /* ap_spawn only: the process runs no program, but starts every later command of its user */
-       AP_HOLD = 8,     /* ap_start only: everything is done but the exec, which waits for AP_GO */
+enum {                   /* ap_spawn.flags, ap_start.flags */
+       AP_TTY = 1,       /* a pseudo terminal instead of pipes */
+       AP_NO_STDIN = 2,  /* standard input is /dev/null */
+       AP_LAUNCHER = 4,  /* ap_spawn only: the process runs no program, but starts every later command of its user */
+       AP_HOLD = 8,      /* ap_start only: everything is done but the exec, which waits for AP_GO */
        AP_SAY_HERE = 16, /* ap_spawn only: all is applied but the filter; what cannot change any more may be read */
 };
 enum { /* ap_spawn.controls: what the command applies to itself; always all of them, but for tests of the read-back */

@@ -128,7 +128,7 @@ static void spawn_refuses_what_no_host_says(void **state) {
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
                 bad[i] = sample();
-        bad[0].flags = 16;
+        bad[0].flags = AP_HOLD;
         bad[1].controls = 512;
         bad[2].controls = AP_SECCOMP_NOTIFY;
         bad[3].controls = AP_SECCOMP, bad[3].n_filter = 0;
