@@ -45,7 +45,7 @@ static uint64_t deadline(unsigned ms) {
         return clock_mono_ns() + (uint64_t) ms * 1000000;
 }
 
-/* One reply. Those to appends come in order, others may overtake them; so the serial is whatever was sent. */
+/* One reply. They may overtake each other, so the serial is whatever was sent. */
 static int reply_take(struct notary_client *c, uint64_t until_ns, struct ipc_msg *m, struct err *err) {
         struct rd head;
         int r = wait_for(c->fd, POLLIN, until_ns, err);

@@ -20,7 +20,7 @@
 #include "notary/notary.h"
 #include "notary/queue.h"
 
-enum { STOPPING = -2 };
+enum { STOPPING = -2, LATER = 64 };
 enum { AT_LISTEN, AT_STOP, AT_DOSSIER, AT_PEERS };
 
 struct peer {
@@ -339,26 +339,44 @@ static void on_accept(struct notary *n, int listen_fd) {
                 (void) fprintf(stderr, "gabion-notary: %s\n", err.msg);
 }
 
+static void answer_seq(struct notary *n, uint64_t peer, uint32_t serial, uint64_t seq, const struct err *e) {
+        uint8_t body[8];
+        struct wr w = wr_to(body, sizeof(body));
+
+        wr_u64(&w, seq);
+        answer(n, peer, serial, body, w.len, e);
+}
+
+/* Who waits hears first; then those who only want to know. */
 static void on_done(struct notary *n) {
+        static const struct err good;
+        struct {
+                uint64_t peer, seq;
+                uint32_t serial;
+        } later[LATER];
+        size_t n_later = 0;
         struct job *j;
 
         while ((j = queue_done(n->queue))) {
-                uint8_t body[8];
-                struct wr w = wr_to(body, sizeof(body));
-
-                wr_u64(&w, j->seq);
                 if (n->failed.code == 0)
                         n->failed = j->result;
-                if (j->kind == JOB_READ)
+                if (j->kind == JOB_READ) {
                         read_now(n, j);
-                else if (j->peer)
-                        answer(n, j->peer, j->serial, body, w.len, &n->failed);
-                else if (!j->part && j->result.code < 0)
+                } else if (j->peer && j->lazy && n->failed.code == 0 && n_later < LATER) {
+                        later[n_later].peer = j->peer;
+                        later[n_later].seq = j->seq;
+                        later[n_later++].serial = j->serial;
+                } else if (j->peer) {
+                        answer_seq(n, j->peer, j->serial, j->seq, &n->failed);
+                } else if (!j->part && j->result.code < 0) {
                         (void) fprintf(stderr, "gabion-notary: %s\n", j->result.msg);
+                }
                 if (!j->part)
                         n->failed = (struct err){ 0 };
                 queue_release(n->queue);
         }
+        for (size_t i = 0; i < n_later; i++)
+                answer_seq(n, later[i].peer, later[i].serial, later[i].seq, &good);
 }
 
 static void on_dossier_done(struct notary *n) {
