@@ -331,6 +331,24 @@ static void make_findable(struct life *f) {
         (void) control_open(&f->l->control, f->l, &e);
 }
 
+/* What is due, while the command runs. */
+static void on_clock(struct life *f) {
+        uint64_t now = clock_mono_ns();
+
+        if (f->exited || f->gone)
+                return;
+        if (!f->findable && now >= f->started_ns + FINDABLE_NS)
+                make_findable(f);
+        if (now >= watch_due_ns(f->l->watch))
+                watch_look(f->l->watch);
+        if (f->l->watch->kill) {
+                end_now(f, RUN_KILLED_BY_POLICY);
+        } else if (now >= f->deadline_ns) {
+                denial_add(f->l, "limit.time", "limits.time", "the time limit", "the command was ended");
+                end_now(f, RUN_TIMEOUT);
+        }
+}
+
 static int serve(struct life *f) {
         struct pollfd p[AT_COUNT];
         struct wr none = wr_to(NULL, 0);
@@ -339,8 +357,6 @@ static int serve(struct life *f) {
         poll_set(f, p);
         if (poll(p, AT_COUNT, wait_ms(f)) < 0)
                 return errno == EINTR ? 0 : -errno;
-        if (!f->findable && clock_mono_ns() >= f->started_ns + FINDABLE_NS)
-                make_findable(f);
         if (p[AT_SIGNAL].revents)
                 on_signal(f);
         if (p[AT_LISTENER].revents)
@@ -366,14 +382,7 @@ static int serve(struct life *f) {
         }
         if (p[AT_FILES].revents)
                 watch_files(f->l->watch);
-        if (!f->exited && !f->gone && clock_mono_ns() >= watch_due_ns(f->l->watch))
-                watch_look(f->l->watch);
-        if (f->l->watch->kill && !f->exited && !f->gone)
-                end_now(f, RUN_KILLED_BY_POLICY);
-        if (!f->exited && !f->gone && clock_mono_ns() >= f->deadline_ns) {
-                denial_add(f->l, "limit.time", "limits.time", "the time limit", "the command was ended");
-                end_now(f, RUN_TIMEOUT);
-        }
+        on_clock(f);
         return r;
 }
 
