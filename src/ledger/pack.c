@@ -32,8 +32,7 @@ static uint64_t today(void) {
 
 static void names(uint64_t number, char log[CHAIN_FILE], char idx[CHAIN_FILE]) {
         chain_file(log, number);
-        (void) str_copy(idx, CHAIN_FILE, log);
-        memcpy(idx + strlen(idx) - 3, "idx", 3);
+        (void) snprintf(idx, CHAIN_FILE, "%.*s.idx", (int) strcspn(log, "."), log);
 }
 
 /* --- one line --- */
@@ -117,7 +116,7 @@ static int begin(struct pack *p, const struct ledger_settings *s, int chain_fd, 
         if (r == 0)
                 r = p->dir_fd < 0 ? -errno : chain_shared(s, p->dir_fd, 0750);
         n = r < 0 ? r : chain_segments(p->dir_fd, &all, err);
-        newest = n > 0 ? all[n - 1] : 0;
+        newest = n > 0 && all ? all[n - 1] : 0;
         p->day = today();
         if (newest >= first && open_both(p, s, newest, 0) == 0 && goes_on(p, s))
                 return 0;
@@ -204,14 +203,14 @@ int pack_read(int chain_fd, const char *sandbox, const char *kind, char **ret, s
         struct pack_entry e = { 0 };
         int i, found = 0, n = dir_fd < 0 ? -errno : chain_segments(dir_fd, &all, err);
 
-        for (i = 0; i < n; i++) {
+        for (i = 0; all && i < n; i++) {
                 found = find(dir_fd, all[i], sandbox, kind, &e);
                 if (found == 1 || (found < 0 && found != -ENOENT))
                         break;
         }
         if (n < 0 || found < 0)
                 return n < 0 ? n : found;
-        if (i == n)
+        if (!all || i == n)
                 return -ENOENT;
         names(all[i], log, idx);
         fd = openat(dir_fd, log, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -232,7 +231,7 @@ void pack_drop(int chain_fd, uint64_t before_ms) {
         struct err err = { 0 };
         int n = dir_fd < 0 ? 0 : chain_segments(dir_fd, &all, &err);
 
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; all && i < n; i++) {
                 char log[CHAIN_FILE], idx[CHAIN_FILE];
                 struct stat st;
 
