@@ -128,6 +128,10 @@ long sys_ptrace(long op, pid_t pid, unsigned long addr, unsigned long data) {
         return SYS4(SYS_ptrace, op, pid, addr, data);
 }
 
+int sys_setaffinity(const void *cpus, size_t n) {
+        return (int) SYS3(SYS_sched_setaffinity, 0, n, cpus);
+}
+
 int sys_setresuid(uid_t id) {
         return (int) SYS3(SYS_setresuid, id, id, id);
 }

@@ -48,6 +48,7 @@ int sys_capset(uint64_t permitted, uint64_t effective, uint64_t inheritable);
 int sys_kill(pid_t pid, int sig);
 long sys_ptrace(long op, pid_t pid, unsigned long addr, unsigned long data);
 int sys_setresuid(uid_t id);
+int sys_setaffinity(const void *cpus, size_t n); /* of the calling thread; n bytes of mask */
 int sys_setresgid(gid_t id);
 int sys_setgroups_none(void);
 int sys_setsid(void);

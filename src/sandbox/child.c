@@ -446,6 +446,9 @@ int child_main(void *arg) {
                 return fail(c, STEP_DESCRIPTORS, r);
         __atomic_store_n(&c->built, 1, __ATOMIC_RELEASE);
         (void) sys_futex_wake(&c->built);
+        r = c->cpus ? sys_setaffinity(c->cpus, sizeof(cpu_set_t)) : 0;
+        if (r < 0)
+                return fail(c, STEP_EXEC, r);
         r = sys_execveat(CHILD_FD_AGENT, "", argv, WEAK(c, WEAKEN_AGENT_ENV) ? leak : none, SYS_AT_EMPTY_PATH);
         return fail(c, STEP_EXEC, r);
 }

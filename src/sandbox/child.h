@@ -40,6 +40,7 @@ struct child {
         int piece_fds[PLAN_MOUNTS]; /* detached mounts, in the plan's order; -1 = nothing to attach */
         bool piece_is_dir[PLAN_MOUNTS];
         const struct plan *plan;
+        const void *cpus; /* struct sandbox_keep */
         enum sandbox_weaken weaken;
 };
 

@@ -36,6 +36,7 @@ struct sandbox_keep {
         int connected_fd;           /* a connection to the second, with SO_PASSCRED */
         int agent_fd;               /* the agent's image, sealed */
         struct cgroup_host *groups; /* where groups are made; borrowed */
+        const void *cpus;           /* cpu_set_t: where it may run when we may not run everywhere; NULL: where we may */
         /* The slot is taken, and nothing made yet that could stay behind: time to write down that something will. */
         int (*claimed)(const struct sandbox *sb, void *arg, struct err *err);
         void *arg;

@@ -368,6 +368,7 @@ int sandbox_start(const struct plan *plan, const struct sandbox_request *req, st
         sb->cgroup.v2_fd = -1;
         sb->out = BUF_INIT(FRAMES_MAX);
         *c = (struct child){ .plan = plan, .weaken = req->weaken, .userns_fd = -1, .root_fd = -1, .pool_fd = -1 };
+        c->cpus = req->keep ? req->keep->cpus : NULL;
         netns_none(&sb->net);
         sb->weaken = req->weaken;
         if (req->net)

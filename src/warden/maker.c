@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -119,6 +120,8 @@ struct making {
 };
 
 static struct plan plan; /* of what is made next; compiled before the fork, so that the hash is remembered */
+static bool aside;       /* nobody waits for it */
+static cpu_set_t everywhere;
 
 static int settled(const struct sandbox *sb, struct err *err) {
         int r = sandbox_settle(sb);
@@ -211,6 +214,7 @@ static void make_one(struct making *m, const struct order *o) {
         m->keep = (struct sandbox_keep){ .id = o->box->id,
                                          .agent_fd = WARDEN_FD_IMAGE,
                                          .groups = warden.groups,
+                                         .cpus = aside ? &everywhere : NULL,
                                          .claimed = on_claimed,
                                          .arg = &m->rec };
         if (make(m, &e) == 0 && finish(m, &e) == 0) {
@@ -229,11 +233,30 @@ static void make_one(struct making *m, const struct order *o) {
         job_failed(&e);
 }
 
+/*
+ * What is made in advance is made on one processor, and whoever claims and uses a sandbox meanwhile has the others. A
+ * low priority would not do: work is done under locks of the kernel that others then wait for.
+ */
+static void step_aside(void) {
+        cpu_set_t one;
+        int last = CPU_SETSIZE - 1;
+
+        aside = aside && sched_getaffinity(0, sizeof(everywhere), &everywhere) == 0 && CPU_COUNT(&everywhere) > 1;
+        if (!aside)
+                return;
+        while (!CPU_ISSET(last, &everywhere))
+                last--;
+        CPU_ZERO(&one);
+        CPU_SET(last, &one);
+        aside = sched_setaffinity(0, sizeof(one), &one) == 0;
+}
+
 static void maker_run(const void *arg) {
         static struct making m; /* large */
         int *groups[CGROUP_V1_MAX + 1];
         unsigned kept = WARDEN_FD_MORE + (unsigned) cgroup_host_fds(warden.groups, groups); /* start() put them first */
 
+        step_aside();
         for (const struct order *o = arg; o; o = o->then) {
                 if (o != arg) /* nothing of one sandbox is there when the next is made */
                         (void) sys_close_range(kept, ~0u, 0);
@@ -344,6 +367,7 @@ static int start(struct order *o, struct err *err) {
                 r = network_prepare(o, &plan, fds + n_groups, &n, err);
         if (r < 0)
                 return r;
+        aside = o->box->shape && o->box->shape->waiting == 0;
         j = job_start_with(maker_run, o, true, fds, n_groups + n, err);
         network_prepared(o);
         if (!j)

@@ -308,6 +308,17 @@ def test_killed_while_it_is_made(c):
     assert c.list() == {}
 
 
+def test_what_was_made_aside_runs_everywhere(c):
+    """A pool is filled on one processor; a sandbox from it has all that we have."""
+    c.pool(2)
+    assert harness.until(lambda: c.status().pooled == 2)
+    box = c.create(source=warden.POOL_ONLY)
+    assert harness.status_of(box.pid)["Cpus_allowed_list"] == harness.status_of()["Cpus_allowed_list"]
+    with shim.Agent(box.socket) as a:
+        assert a.run("nproc").out.split() == [str(len(os.sched_getaffinity(0))).encode()]
+    c.pool(0)
+
+
 def test_idle_sandboxes_use_no_processor(c, w):
     boxes = [c.create() for _ in range(20)]
     time.sleep(0.3)  # the last one has begun to wait
