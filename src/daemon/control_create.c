@@ -35,6 +35,7 @@
 #include "daemon/template.h"
 #include "daemon/view.h"
 #include "daemon/warden.h"
+#include "http/server.h"
 #include "json/json.h"
 
 struct making {
@@ -140,7 +141,6 @@ static void on_orphan_ended(void *arg, const struct err *failed, const struct wa
 static int adopt(struct making *m, struct box **ret, struct err *err) {
         const struct wp_created *made = &m->created;
         struct store_sandbox row;
-        struct json *data;
         int r;
 
         row_of(m, &row);
@@ -148,17 +148,19 @@ static int adopt(struct making *m, struct box **ret, struct err *err) {
                 return err_set(err, -EPROTO, ERR_PEER, "sandbox %s has the policy %s, not %s", m->id, made->policy,
                                m->composed.hash);
         r = store_sandbox_started(m->d->store, m->id, made->socket, err);
-        if (r == 0)
-                r = box_add(m->d, &row, made->socket, ret, err);
-        if (r < 0)
-                return r;
-        data = json_new_object();
+        return r < 0 ? r : box_add(m->d, &row, made->socket, ret, err);
+}
+
+/* What is to be told beside the reply. */
+static void note(const struct making *m, struct box *b) {
+        const struct wp_created *made = &m->created;
+        struct json *data = json_new_object();
+
         json_set_str(data, "evidence", made->read_back.evidence);
         json_set_bool(data, "from_pool", made->from_pool);
         json_set_int(data, "took_us", (int64_t) made->took_us);
         event_note(m->d, m->tenant, m->id, "sandbox.running", data);
-        record_running(*ret, made, m->statement_fd);
-        return 0;
+        record_running(b, made, m->statement_fd);
 }
 
 static void finish(struct making *m) {
@@ -177,7 +179,11 @@ static void finish(struct making *m) {
         if (m->q) {
                 (void) str_copy(m->q->sandbox, sizeof(m->q->sandbox), b->id);
                 reply_json(m->q, 201, view_sandbox(m->d, b));
+                if (m->q && m->q->conn)
+                        http_flush(m->q->conn); /* whoever waits for it need not wait for the rest */
+                note(m, b);
         } else {
+                note(m, b);
                 box_end(b, "abandoned", "", NULL, NULL); /* its share is the box's now */
         }
         making_free(m);
@@ -216,9 +222,8 @@ static void on_made(void *arg, const struct err *failed, const struct warden_rep
         when_all(m);
 }
 
-/* The row and its event; store_settle() commits them. */
+/* The row, which tells whether the name is free; commit() completes it. */
 static int record(struct making *m, struct err *err) {
-        CLEANUP(json_freep) struct json *data = json_new_object();
         struct store_sandbox row;
         struct err later = { 0 };
         int r;
@@ -227,17 +232,24 @@ static int record(struct making *m, struct err *err) {
         r = store_begin(m->d->store, err);
         if (r == 0)
                 r = store_sandbox_add(m->d->store, &row, err);
-        json_set_str(data, "template", row.template);
-        json_set_str(data, "policy", row.policy_hash);
-        json_set_str(data, "key", m->key);
-        json_set_int(data, "timeout_s", m->create.timeout_s);
-        if (r == 0)
-                r = event_emit(m->d, m->tenant, m->id, "sandbox.create", TAKE_PTR(data), err);
         if (r < 0)
                 (void) store_settle(m->d->store, &later);
-        if (r < 0 && r != -EEXIST)
-                (void) store_sandbox_move(m->d->store, m->id, STORE_GONE, "failed", clock_real_ms(), &later);
         return r;
+}
+
+/* The row and its event. */
+static int commit(struct making *m, struct err *err) {
+        struct json *data = json_new_object();
+        struct err later = { 0 };
+        int r, settled;
+
+        json_set_str(data, "template", m->template->id);
+        json_set_str(data, "policy", m->composed.hash);
+        json_set_str(data, "key", m->key);
+        json_set_int(data, "timeout_s", m->create.timeout_s);
+        r = event_emit(m->d, m->tenant, m->id, "sandbox.create", data, err);
+        settled = store_settle(m->d->store, r < 0 ? &later : err);
+        return r < 0 ? r : settled;
 }
 
 static void make(struct making *m) {
@@ -288,7 +300,7 @@ static void on_start(struct admit_op *op) {
                 m->recording = false;
         }
         make(m);
-        (void) store_settle(m->d->store, &m->uncommitted);
+        (void) commit(m, &m->uncommitted);
         m->committing = false;
         when_all(m);
 }
