@@ -41,6 +41,7 @@ enum {
         NOTARY_QUEUE = 512,     /* requests that wait for the disk; then clients wait */
         NOTARY_IN_FLIGHT = 128, /* of one client */
         NOTARY_LINGER_MS = 20,
+        NOTARY_QUIET_MS = 3, /* after somebody was answered: what nobody waits for is not done meanwhile */
         NOTARY_WRITERS = 32,
         NOTARY_KEEPS = 32,
         NOTARY_READ_MAX = 1000,      /* records */

@@ -7,8 +7,9 @@
  * disk. Jobs for which nobody waits do not make it begin, for a while: the commit of the next that matters takes them
  * along. The ring is allocated once, so memory does not grow.
  *
- * Documents for which nobody waits are written behind the commit of their batch and its answers, so that no event waits
- * for a file to be made; but before anything is read that was asked for later.
+ * Documents for which nobody waits are written in a quiet moment behind the commit of their batch and its answers: who
+ * was answered has something to do now, often on the same processor. But before anything is read that was asked for
+ * later.
  */
 #include "notary/queue.h"
 
@@ -21,7 +22,14 @@
 #include "base/own.h"
 #include "base/str.h"
 
-enum { BATCH = 256, RETAIN_S = 600, SYNC_MS = 200, LINGER_JOBS = NOTARY_IN_FLIGHT / 4 };
+enum {
+        BATCH = 256,
+        DOCUMENTS = 2 * BATCH,
+        DOCUMENT_BYTES = 1 << 20,
+        RETAIN_S = 600,
+        SYNC_MS = 200,
+        LINGER_JOBS = NOTARY_IN_FLIGHT / 4
+};
 
 static const uint64_t MS = 1000000; /* in nanoseconds */
 
@@ -35,11 +43,12 @@ struct queue {
         const struct notary_settings *s;
         struct ledger *ledger;
         struct job *jobs;
-        struct document documents[BATCH]; /* of the last batch, to be written */
-        size_t n_documents;
+        struct document documents[DOCUMENTS]; /* to be written */
+        size_t n_documents, document_bytes;
         uint64_t pushed, done, released;
         uint64_t urgent;    /* behind the last job that somebody waits for */
         uint64_t oldest_ns; /* since when jobs wait */
+        uint64_t quiet_ns;  /* when nobody has waited for a while */
         uint64_t sync_ns;   /* when documents are to be durable; 0: they are */
         uint64_t retain_ns; /* the next look at what may be dropped */
 };
@@ -56,12 +65,22 @@ static void document_keep(struct queue *q, struct job *j) {
         memcpy(d->tenant, j->ev.tenant, sizeof(d->tenant));
         memcpy(d->sandbox, j->ev.sandbox, sizeof(d->sandbox));
         memcpy(d->what, j->what, sizeof(d->what));
+        q->document_bytes += j->n;
 }
 
 static int document_write(struct queue *q, struct document *d, struct err *err) {
         AUTO_FREE char *text = TAKE_PTR(d->text);
 
         return ledger_statement(q->ledger, d->tenant, d->sandbox, d->what, text, d->n, err);
+}
+
+static void documents_write(struct queue *q) {
+        struct err err = { 0 };
+
+        for (size_t i = 0; i < q->n_documents; i++)
+                if (document_write(q, &q->documents[i], &err) < 0)
+                        (void) fprintf(stderr, "gabion-notary: %s\n", err.msg);
+        q->n_documents = q->document_bytes = 0;
 }
 
 static void job_do(struct queue *q, struct job *j) {
@@ -73,13 +92,16 @@ static void job_do(struct queue *q, struct job *j) {
                 break;
         case JOB_STATEMENT:
                 document_keep(q, j);
-                if (!j->lazy)
+                if (!j->lazy) {
                         r = document_write(q, &q->documents[--q->n_documents], &j->result);
+                        q->document_bytes -= j->n;
+                }
                 break;
         case JOB_ROTATE:
                 r = ledger_rotate_key(q->ledger, &j->result);
                 break;
         case JOB_READ:
+                documents_write(q);
                 break;
         }
         if (r >= 0)
@@ -98,14 +120,6 @@ static void batch_do(struct queue *q, uint64_t from, uint64_t to) {
                         if (j->kind == JOB_EVENT && j->result.code == 0)
                                 (void) ledger_result(q->ledger, j->ev.tenant, &j->result);
                 }
-}
-
-static void documents_write(struct queue *q) {
-        struct err err = { 0 };
-
-        while (q->n_documents > 0)
-                if (document_write(q, &q->documents[--q->n_documents], &err) < 0)
-                        (void) fprintf(stderr, "gabion-notary: %s\n", err.msg);
 }
 
 static uint64_t keep_of(const struct notary_settings *s, const char *tenant) {
@@ -148,8 +162,10 @@ static bool is_due(const struct queue *q, uint64_t now) {
 int queue_wait_ms(const struct queue *q) {
         uint64_t now = clock_mono_ns(), next = q->retain_ns;
 
-        if (is_due(q, now) || q->n_documents > 0)
+        if (is_due(q, now))
                 return 0;
+        if (q->n_documents > 0 && q->quiet_ns < next)
+                next = q->quiet_ns;
         if (q->pushed > q->done && q->oldest_ns + NOTARY_LINGER_MS * MS < next)
                 next = q->oldest_ns + NOTARY_LINGER_MS * MS;
         if (q->sync_ns > 0 && q->sync_ns < next)
@@ -160,10 +176,15 @@ int queue_wait_ms(const struct queue *q) {
 void queue_turn(struct queue *q) {
         if (is_due(q, clock_mono_ns())) {
                 uint64_t to = batch_end(q);
+                bool urgent = q->urgent > q->done;
 
+                if (q->n_documents > DOCUMENTS - BATCH)
+                        documents_write(q);
                 batch_do(q, q->done, to);
                 q->done = to;
                 q->oldest_ns = clock_mono_ns();
+                if (urgent)
+                        q->quiet_ns = q->oldest_ns + NOTARY_QUIET_MS * MS;
         }
 }
 
@@ -171,7 +192,7 @@ void queue_tidy(struct queue *q) {
         uint64_t now = clock_mono_ns();
         struct err err = { 0 };
 
-        if (q->n_documents > 0) {
+        if (q->n_documents > 0 && (now >= q->quiet_ns || q->document_bytes > DOCUMENT_BYTES)) {
                 documents_write(q);
                 q->sync_ns = q->sync_ns ? q->sync_ns : now + SYNC_MS * MS;
         }
@@ -244,6 +265,10 @@ struct job *queue_done(struct queue *q) {
 
 void queue_release(struct queue *q) {
         q->released++;
+}
+
+bool queue_is_quiet(const struct queue *q) {
+        return clock_mono_ns() >= q->quiet_ns;
 }
 
 bool queue_idle(const struct queue *q) {

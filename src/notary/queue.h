@@ -41,4 +41,5 @@ void queue_push(struct queue *q);
 /* The next job that is done, or NULL; queue_release() when it was answered. */
 struct job *queue_done(struct queue *q);
 void queue_release(struct queue *q);
-bool queue_idle(const struct queue *q); /* nothing queued, nothing to answer */
+bool queue_idle(const struct queue *q);     /* nothing queued, nothing to answer */
+bool queue_is_quiet(const struct queue *q); /* nobody has waited for anything lately */

@@ -33,6 +33,12 @@ struct peer {
         struct notary *n;
 };
 
+/* An answer for which nobody waits. */
+struct later {
+        uint64_t peer, seq;
+        uint32_t serial;
+};
+
 struct notary {
         struct notary_settings s;
         struct queue *queue;
@@ -41,6 +47,8 @@ struct notary {
         size_t n_peers;
         uint64_t last_id;
         struct err failed; /* of the request whose jobs are being answered */
+        struct later later[LATER];
+        size_t n_later;
 };
 
 static struct peer *peer_find(struct notary *n, uint64_t id) {
@@ -347,14 +355,8 @@ static void answer_seq(struct notary *n, uint64_t peer, uint32_t serial, uint64_
         answer(n, peer, serial, body, w.len, e);
 }
 
-/* Who waits hears first; then those who only want to know. */
+/* Who waits hears at once; those who only want to know, in a quiet moment. */
 static void on_done(struct notary *n) {
-        static const struct err good;
-        struct {
-                uint64_t peer, seq;
-                uint32_t serial;
-        } later[LATER];
-        size_t n_later = 0;
         struct job *j;
 
         while ((j = queue_done(n->queue))) {
@@ -362,10 +364,8 @@ static void on_done(struct notary *n) {
                         n->failed = j->result;
                 if (j->kind == JOB_READ) {
                         read_now(n, j);
-                } else if (j->peer && j->lazy && n->failed.code == 0 && n_later < LATER) {
-                        later[n_later].peer = j->peer;
-                        later[n_later].seq = j->seq;
-                        later[n_later++].serial = j->serial;
+                } else if (j->peer && j->lazy && n->failed.code == 0 && n->n_later < LATER) {
+                        n->later[n->n_later++] = (struct later){ j->peer, j->seq, j->serial };
                 } else if (j->peer) {
                         answer_seq(n, j->peer, j->serial, j->seq, &n->failed);
                 } else if (!j->part && j->result.code < 0) {
@@ -375,8 +375,14 @@ static void on_done(struct notary *n) {
                         n->failed = (struct err){ 0 };
                 queue_release(n->queue);
         }
-        for (size_t i = 0; i < n_later; i++)
-                answer_seq(n, later[i].peer, later[i].serial, later[i].seq, &good);
+}
+
+static void on_quiet(struct notary *n) {
+        static const struct err good;
+
+        for (size_t i = 0; i < n->n_later; i++)
+                answer_seq(n, n->later[i].peer, n->later[i].serial, n->later[i].seq, &good);
+        n->n_later = 0;
 }
 
 static void on_dossier_done(struct notary *n) {
@@ -438,12 +444,16 @@ int notary_serve(struct notary *n, int listen_fd, int stop_fd, struct err *err) 
 
         for (;;) {
                 size_t k;
+                int wait_ms;
 
                 peers_reap(n);
                 if (queue_idle(n->queue) && (stop_fd == STOPPING || (listen_fd < 0 && n->n_peers == 0)))
                         return 0;
                 k = poll_set(n, listen_fd, stop_fd, p, ids);
-                if (poll(p, k, queue_wait_ms(n->queue)) < 0) {
+                wait_ms = queue_wait_ms(n->queue);
+                if (n->n_later > 0 && wait_ms > NOTARY_QUIET_MS)
+                        wait_ms = NOTARY_QUIET_MS;
+                if (poll(p, k, wait_ms) < 0) {
                         if (errno == EINTR)
                                 continue;
                         return err_set(err, -errno, ERR_INTERNAL, "notary: poll: %s", strerror(errno));
@@ -464,6 +474,8 @@ int notary_serve(struct notary *n, int listen_fd, int stop_fd, struct err *err) 
                         on_accept(n, listen_fd);
                 queue_turn(n->queue);
                 on_done(n);
+                if (queue_is_quiet(n->queue) || n->n_later >= LATER / 2 || stop_fd == STOPPING)
+                        on_quiet(n);
                 queue_tidy(n->queue);
         }
 }
