@@ -374,4 +374,5 @@ def test_events_tell_who_started_what_and_how_it_ended(envd, server):
     s.finish()
     assert any("user=user" in e and "/bin/sh" in e for e in server.events("exec"))
     assert any(f"pid={pid}" in e for e in server.events("started"))
-    assert any(f"pid={pid} code=9" in e for e in server.events("exited"))
+    # the client hears of the end first
+    wait_for(lambda: any(f"pid={pid} code=9" in e for e in server.events("exited")))

@@ -104,6 +104,11 @@ def test_a_killed_agent_ends_the_run_as_lost(round_):
         assert b'"reason":"lost"' in out, (out, err)
 
 
+def ended(pid):
+    """A signal is sent at once, and obeyed a moment later."""
+    return harness.status_of(pid)["State"].split()[0] == "Z"
+
+
 def test_a_killed_janitor_harms_nobody():
     with started("--", "sh", "-c", "echo ready; read x; exit 4") as p:
         assert p.stdout.readline() == b"ready\n"
@@ -111,6 +116,7 @@ def test_a_killed_janitor_harms_nobody():
         for pid, name in descendants(p.pid).items():
             if name == os.path.basename(GABION) and pid != agent:
                 os.kill(pid, signal.SIGKILL)
+                assert harness.until(lambda dead=pid: descendants(p.pid).get(dead) is None or ended(dead))
         p.stdin.write(b"\n")
         p.stdin.close()
         assert p.wait(5) == 4
