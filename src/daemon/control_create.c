@@ -166,6 +166,7 @@ static void note(const struct making *m, struct box *b) {
 static void finish(struct making *m) {
         struct box *b = NULL;
         struct err err = { 0 };
+        bool gone = !m->q;
 
         if (adopt(m, &b, &err) < 0) {
                 warden_ask(m->d->warden, WP_KILL, m->id, on_orphan_ended, m->d);
@@ -179,13 +180,11 @@ static void finish(struct making *m) {
         if (m->q) {
                 (void) str_copy(m->q->sandbox, sizeof(m->q->sandbox), b->id);
                 reply_json(m->q, 201, view_sandbox(m->d, b));
-                if (m->q && m->q->conn)
-                        http_flush(m->q->conn); /* whoever waits for it need not wait for the rest */
-                note(m, b);
-        } else {
-                note(m, b);
-                box_end(b, "abandoned", "", NULL, NULL); /* its share is the box's now */
+                gone = m->q && m->q->conn && http_flush(m->q->conn) < 0; /* who waits need not wait for the rest */
         }
+        note(m, b);
+        if (gone)
+                box_end(b, "abandoned", "", NULL, NULL); /* its share is the box's now */
         making_free(m);
 }
 

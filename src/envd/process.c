@@ -57,7 +57,7 @@ void process_ended(struct rpc *q, const struct ap_exit *exit, uint32_t exec_errn
         q->process.command = NULL;
         rpc_send_json(q, message_ended(exit, exec_errno));
         rpc_finish(q);
-        http_flush(q->call.conn);
+        (void) http_flush(q->call.conn);
 }
 
 void process_written(struct rpc *q) {

@@ -173,12 +173,17 @@ bool http_reply_is_full(struct http_conn *c) {
         return full;
 }
 
-void http_flush(struct http_conn *c) {
+int http_flush(struct http_conn *c) {
+        int r = 0;
+
         if ((c->state != CONN_REQUEST && c->state != CONN_REPLY) || c->full || c->transport || http_conn_fd(c) < 0)
-                return; /* elsewhere on_write() has something to do, or somebody else writes */
+                return 0; /* elsewhere on_write() has something to do, or somebody else writes */
         (void) evbuffer_unfreeze(output(c), 1);
-        (void) evbuffer_write(output(c), http_conn_fd(c)); /* what is left, and failures, are libevent's */
-        (void) evbuffer_freeze(output(c), 1);
+        if (evbuffer_get_length(output(c)) > 0 && evbuffer_write(output(c), http_conn_fd(c)) < 0 &&
+            (errno == ECONNRESET || errno == EPIPE))
+                r = -errno;
+        (void) evbuffer_freeze(output(c), 1); /* what is left, and failures, are libevent's */
+        return r;
 }
 
 void http_reply_abort(struct http_conn *c) {

@@ -86,8 +86,8 @@ int http_reply_end(struct http_conn *c, struct err *err);
 /* So much waits to be sent that the writer should stop until on_room(). */
 bool http_reply_is_full(struct http_conn *c);
 /* Passes to the kernel now, rather than from the loop, what it takes; for who has other work to do before he returns.
- */
-void http_flush(struct http_conn *c);
+ * Negative: the client is gone, as the loop will tell too. */
+int http_flush(struct http_conn *c);
 /* Ends the connection in the middle, so that the client sees that something is missing. */
 void http_reply_abort(struct http_conn *c);
 /* Answers 101 (or 2xx to CONNECT) and gives the connection away, with whatever the client sent behind its request

@@ -220,7 +220,7 @@ static void reply_and_stay(struct http_conn *c) {
         struct err err = { 0 };
 
         (void) http_reply(c, 200, NULL, "at once", 7, &err);
-        http_flush(c);
+        (void) http_flush(c);
         facts->flushed = poll(&p, 1, 5000) == 1;
 }
 
