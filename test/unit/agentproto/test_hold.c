@@ -175,7 +175,8 @@ static void signals_wait_for_go_but_one(void **state) {
                 struct seen *o;
 
                 send_held(c, 7 + i, SHELL(make_mark), "/");
-                assert_false(conn_next(c, QUIET_MS));
+                (void) wait_held(*state, 1);
+                assert_false(conn_next(c, 5 * QUIET_MS)); /* by then it has told the agent its number, too */
                 assert_int_equal(kill(wait_held(*state, 1), signals[i]), 0);
                 assert_false(conn_next(c, QUIET_MS));
                 o = finish(c, go(c, 7 + i).number);
