@@ -95,6 +95,7 @@ bool start_command(struct agent *a, struct conn *l, uint32_t id, uint8_t *body, 
 bool start_go(struct agent *a, struct conn *l, uint32_t id, const void *body, size_t n) {
         struct command *c;
         uint32_t go;
+        ssize_t r;
 
         if (ap_get_u32(body, n, &go) < 0 || go > 1)
                 return false;
@@ -106,7 +107,14 @@ bool start_go(struct agent *a, struct conn *l, uint32_t id, const void *body, si
                         command_release(a, c);
                         break;
                 }
-                (void) sys_write(c->hold_fd, "g", 1); /* a child that was killed meanwhile is reaped */
+                r = sys_write(c->hold_fd, "g", 1);
+                if (r < 0)
+                        launcher_listen(a); /* nobody is there to go; who told his number is reaped */
+                if (r < 0 && c->pid == 0 && c->fail_errno == 0) {
+                        conn_error(l, id, -ESRCH, "hold");
+                        command_release(a, c);
+                        break;
+                }
                 (void) close(TAKE(c->hold_fd, 0));
                 c->started = c->announce = c->pid > 0;
                 break;

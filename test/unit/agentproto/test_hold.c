@@ -187,6 +187,33 @@ static void signals_wait_for_go_but_one(void **state) {
         conn_close(c);
 }
 
+/* At any moment, also before the child has told its number: whoever says go is answered. */
+static void killed_while_it_is_held_is_told_at_go(void **state) {
+        struct conn *c = conn_open(*state);
+
+        for (uint32_t i = 0; i < MANY; i++) {
+                pid_t pid = 0;
+
+                send_held(c, 7 + i, SHELL(make_mark), "/");
+                while (count_held(*state, &pid) == 0)
+                        ;
+                assert_int_equal(kill(pid, SIGKILL), 0);
+                (void) usleep(20000);
+                conn_u32(c, AP_GO, 7 + i, 1);
+                assert_true(conn_next(c, PROCESS_MS));
+                if (c->head.type == AP_RUNNING) {
+                        struct ap_running run;
+
+                        assert_int_equal(ap_get_running(c->body, c->n, &run), 0);
+                        assert_true(finish(c, run.number)->exit.signalled);
+                } else {
+                        assert_int_equal(c->head.type, AP_ERROR);
+                }
+                assert_false(has_run());
+        }
+        conn_close(c);
+}
+
 static void new_variables_do_not_change_what_is_held(void **state) {
         static const char *const first[] = { "A=first" }, *const second[] = { "A=second" };
         struct ap_start s = start_of(SHELL("echo $A"));
@@ -236,6 +263,7 @@ int main(int argc, char **argv) {
                 HOLD_TEST(many_are_held_at_once_each_with_its_own),
                 HOLD_TEST(failure_is_told_after_go),
                 HOLD_TEST(signals_wait_for_go_but_one),
+                HOLD_TEST(killed_while_it_is_held_is_told_at_go),
                 HOLD_TEST(new_variables_do_not_change_what_is_held),
                 HOLD_TEST(malformed_go_ends_the_connection),
         };
