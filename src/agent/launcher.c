@@ -318,8 +318,6 @@ static int start_child(void *arg) {
         long r;
         char go;
 
-        if (p->busy)
-                (void) SYS1(SYS_set_tid_address, &p->busy);
         r = sys_setsid();
         for (int i = 0; i < STDIO && r >= 0; i++)
                 r = SYS3(SYS_dup3, p->fds[i], i, 0);
@@ -357,9 +355,9 @@ static void on_start(struct place *p, const struct ap_head *head) {
          * wait, as others must be able to start meanwhile: it keeps its place, or, if that is the last, gets a copy. */
         if (p->start.flags & AP_HOLD) {
                 p->busy = find_place(p) != NULL;
-                flags = CLONE_PARENT | (p->busy ? CLONE_VM : 0);
+                flags = CLONE_PARENT | (p->busy ? CLONE_VM | CLONE_CHILD_CLEARTID : 0);
         }
-        if (clone(start_child, p->stack + sizeof(p->stack), flags, p) < 0) {
+        if (clone(start_child, p->stack + sizeof(p->stack), flags, p, NULL, NULL, &p->busy) < 0) {
                 say_error(head->id, -errno, "fork");
                 p->busy = 0;
         }
