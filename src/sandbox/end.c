@@ -107,7 +107,7 @@ bool sandbox_can_end_soon(const struct sandbox *sb) {
 }
 
 bool sandbox_end_soon(const struct sandbox *sb) {
-        return janitor_lives(sb) && sys_pidfd_send_signal(sb->agent_pidfd, SIGKILL) == 0;
+        return janitor_lives(sb);
 }
 
 int sandbox_end(struct sandbox *sb, struct err *err) {
@@ -124,8 +124,8 @@ int sandbox_end(struct sandbox *sb, struct err *err) {
         spawn_let_go();
         janitor_finish(sb);
         netns_close(&sb->net); /* a set-up child that failed may have been filling it */
-        drop_fd(&sb->agent_pidfd);
         clean = janitor_wait(sb) == 0;
+        drop_fd(&sb->agent_pidfd);
         if (!clean && sb->has_cgroup) {
                 r = cgroup_kill(&sb->cgroup, err);
                 if (r == 0)

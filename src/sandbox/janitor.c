@@ -1,14 +1,15 @@
 /*
  * janitor.c - one small process per sandbox of `gabion run`.
  *
- * Theory of operation. It is the first process a supervisor starts, shares its memory (so it costs a kernel stack and
- * little else), but not its descriptors: a copy of the supervisor's end of the agent's socket would keep the sandbox
- * alive. It sleeps until the supervisor says that it is done, or is gone: killed with SIGKILL it could say nothing. In
- * both cases the janitor removes the control groups and the slot, while the supervisor lets go of the rest.
+ * Theory of operation. It shares the supervisor's memory and descriptors (so it costs a kernel stack and little else),
+ * and sleeps until the supervisor says that it is done, or is gone: killed with SIGKILL it could say nothing. In both
+ * cases the janitor kills what is left inside and removes the control groups and the slot, while the supervisor lets go
+ * of the rest. Of a supervisor that is gone it lets go itself, first of all: nobody waits for that any more.
  *
- * It is born into the sandbox's user namespace and thereby holds it open until its maps are written; that takes all
- * capabilities from it, and it needs none: what it removes belongs to its own uid. Nobody inside can name it, it is in
- * the supervisor's pid namespace. Like the set-up child it may use no libc.
+ * It is born into the sandbox's user namespace and thereby holds it open until its maps are written. That leaves it
+ * capabilities over what is inside, for the signal and the wall, and none outside, where it needs none: what it removes
+ * belongs to its own uid. Nobody inside can name it, it is in the supervisor's pid namespace. Like the set-up child it
+ * may use no libc.
  */
 #include "sandbox/janitor.h"
 
@@ -32,13 +33,18 @@ enum {
         JANITOR_STACK = 8192,
         JANITOR_DIRS = CGROUP_V1_MAX + 1,
         JANITOR_TRIES = 2500,
+        DEATH_WAIT_MS = 1000,
         WALL_TRIES = 200,
         WALL_WAIT_MS = 50
 };
 
+/* What is asked of it, added up in an eventfd. */
+static const uint64_t ask_wall = 1, ask_end = 1ull << 32;
+
 /* Written by the supervisor, read by the janitor; n_groups last. */
 static struct {
-        int parent_pidfd, finish_fd, run_fd, slot_fd;
+        int parent_pidfd, ask_fd, run_fd, slot_fd;
+        int agent_pidfd; /* -1: the agent is born later, into a group that can be killed as a whole */
         char groups[JANITOR_DIRS][512], kills[JANITOR_DIRS][512];
         uint32_t n_groups, left;
         uint32_t walled;    /* futex word: 0 not yet; 1: user namespaces are forbidden inside; else errno + 1 */
@@ -67,13 +73,6 @@ static int forbid_user_namespaces(void) {
         return r < 0 ? (int) r : 0;
 }
 
-static void wait_for_end(void) {
-        struct pollfd p[2] = { { job.parent_pidfd, POLLIN, 0 }, { job.finish_fd, POLLIN, 0 } };
-
-        while (SYS5(SYS_ppoll, p, 2, NULL, NULL, 8) < 0)
-                ;
-}
-
 static uint32_t remove_all(uint32_t n) {
         uint32_t left = 0;
 
@@ -92,13 +91,18 @@ static uint32_t remove_all(uint32_t n) {
         return left;
 }
 
-/* Holds none of the caller's pipes open, nor the supervisor's end of anybody's socket; but the slot, whose lock must
- * last until it is clean. */
+static void raise_wall(void) {
+        __atomic_store_n(&job.walled, 1u - (uint32_t) forbid_user_namespaces(), __ATOMIC_RELEASE);
+        (void) sys_futex_wake(&job.walled);
+}
+
+/* Of what the supervisor left open nothing is kept, be it the caller's pipes or its end of the agent's socket; but the
+ * slot, whose lock must last until it is clean. */
 static void close_others(void) {
         unsigned from = 0;
 
         for (;;) {
-                const int keep[] = { job.parent_pidfd, job.finish_fd, job.run_fd, job.slot_fd };
+                const int keep[] = { job.run_fd, job.slot_fd, job.agent_pidfd };
                 unsigned next = ~0u;
 
                 for (size_t i = 0; i < ARRAY_SIZE(keep); i++)
@@ -112,6 +116,33 @@ static void close_others(void) {
         }
 }
 
+static void wait_for_end(void) {
+        for (;;) {
+                struct pollfd p[2] = { { job.parent_pidfd, POLLIN, 0 }, { job.ask_fd, POLLIN, 0 } };
+                uint64_t asked = 0;
+
+                if (SYS5(SYS_ppoll, p, 2, NULL, NULL, 8) < 0)
+                        continue;
+                if (p[0].revents) {
+                        close_others();
+                        return;
+                }
+                (void) sys_read(job.ask_fd, &asked, sizeof(asked));
+                if (asked >= ask_end)
+                        return;
+                if (asked)
+                        raise_wall();
+        }
+}
+
+/* Pid 1 of the namespace: with it everything inside ends, and when it is dead the groups are empty. */
+static void kill_all(void) {
+        if (job.agent_pidfd < 0)
+                return;
+        (void) sys_pidfd_send_signal(job.agent_pidfd, SIGKILL);
+        (void) sys_poll_in(job.agent_pidfd, DEATH_WAIT_MS);
+}
+
 static int janitor_main(void *arg) {
         static const struct timespec pause = { .tv_nsec = 500000 };
         static const uint64_t all = ~0ull;
@@ -122,12 +153,10 @@ static int janitor_main(void *arg) {
          */
         (void) SYS2(SYS_setpgid, 0, 0);
         (void) SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
-        close_others();
-        __atomic_store_n(&job.walled, 1u - (uint32_t) forbid_user_namespaces(), __ATOMIC_RELEASE);
-        (void) sys_futex_wake(&job.walled);
         wait_for_end();
         if (__atomic_load_n(&job.keep, __ATOMIC_ACQUIRE))
                 return 0;
+        kill_all();
         n = __atomic_load_n(&job.n_groups, __ATOMIC_ACQUIRE);
         for (int i = 0; (job.left = remove_all(n)) > 0 && i < JANITOR_TRIES; i++)
                 (void) SYS2(SYS_nanosleep, &pause, NULL);
@@ -140,7 +169,7 @@ static int janitor_main(void *arg) {
 
 int janitor_start(struct sandbox *sb, const struct child *c, struct err *err) {
         const struct sys_clone_args args = {
-                .flags = SYS_CLONE_VM | SYS_CLONE_NEWUSER,
+                .flags = SYS_CLONE_VM | SYS_CLONE_FILES | SYS_CLONE_NEWUSER,
                 .exit_signal = SIGCHLD,
                 .stack = (uint64_t) (uintptr_t) stack,
                 .stack_size = sizeof(stack),
@@ -152,7 +181,8 @@ int janitor_start(struct sandbox *sb, const struct child *c, struct err *err) {
                 return err_set(err, -errno, ERR_INTERNAL, "janitor process: %s", strerror(errno));
         job.parent_pidfd = c->parent_pidfd;
         job.unwalled = WEAK(c, WEAKEN_WALL);
-        job.finish_fd = sb->finish_fd;
+        job.ask_fd = sb->finish_fd;
+        job.agent_pidfd = sb->agent_pidfd;
         job.run_fd = sb->run_fd;
         job.slot_fd = sb->slot_fd;
         job.n_groups = job.left = 0;
@@ -188,10 +218,14 @@ void janitor_announce(const char *socket_name) {
         __atomic_store_n(&job.announced, 1, __ATOMIC_RELEASE);
 }
 
+void janitor_wall(const struct sandbox *sb) {
+        (void) eventfd_write(sb->finish_fd, ask_wall);
+}
+
 int janitor_walled(void) {
         uint32_t now;
 
-        /* It was started long ago, but on a busy machine it may not have run yet. */
+        /* It was asked long ago, but on a busy machine it may not have run yet. */
         for (int i = 0; (now = __atomic_load_n(&job.walled, __ATOMIC_ACQUIRE)) == 0 && i < WALL_TRIES; i++)
                 (void) sys_futex_wait(&job.walled, 0, WALL_WAIT_MS);
         return now == 0 ? -ETIMEDOUT : 1 - (int) now;
@@ -203,7 +237,7 @@ void janitor_keep(bool keep) {
 
 void janitor_finish(struct sandbox *sb) {
         if (sb->janitor_pid > 0)
-                (void) eventfd_write(sb->finish_fd, 1);
+                (void) eventfd_write(sb->finish_fd, ask_end);
 }
 
 int janitor_wait(struct sandbox *sb) {

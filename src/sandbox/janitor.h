@@ -5,15 +5,15 @@
 
 #include "sandbox/child.h"
 
-/*
- * Starts it: sb->janitor_pid. It must come before any descriptor that only the supervisor may hold,
- * and before the first directory is made, so that no moment exists in which SIGKILL would leave one behind.
- */
+/* Starts it: sb->janitor_pid. It must come before the first directory is made, so that no moment exists in which
+ * SIGKILL would leave one behind. */
 int janitor_start(struct sandbox *sb, const struct child *c, struct err *err);
 /* Tells it where control groups are made, before one is. */
 int janitor_watch(const struct sandbox *sb, struct err *err);
 /* Tells it of the socket beside the slot, before there is one. */
 void janitor_announce(const char *socket_name);
+/* Lets it forbid user namespaces inside: asked for when the supervisor is about to wait, and a processor free. */
+void janitor_wall(const struct sandbox *sb);
 /* Waits until it has forbidden user namespaces inside; negative: why it could not. */
 int janitor_walled(void);
 /* From now on its end is not the sandbox's: it will remove nothing. */

@@ -355,7 +355,11 @@ static int build(const struct plan *plan, const struct sandbox_request *req, str
                 r = agent_publish(plan, req, sb, c, err);
         if (r == 0)
                 r = frames_queue(plan, req, sb, c, true, err);
-        return r < 0 ? r : network_up(sb, c, err);
+        if (r == 0)
+                r = network_up(sb, c, err);
+        if (r == 0)
+                janitor_wall(sb);
+        return r;
 }
 
 int sandbox_start(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct err *err) {
