@@ -34,7 +34,7 @@ struct evidence_mount {
         bool propagates;                                       /* shared: or master: */
 };
 
-/* What was read, and opened, of a command that was still to put its filter on. */
+/* What was opened of a command at the gate. */
 struct evidence_here {
         int pid; /* 0: nothing */
         int pid_fd, agent_fd, status_fd, list_fd;
@@ -68,11 +68,12 @@ struct evidence {
 /* The part that does not need the command: limits, namespaces, maps, mounts, network. Done while the agent starts. */
 int evidence_read_early(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
 /* What is final when the command is about to put its filter on (sandbox_wait_here()): limits, the agent. Done while it
- * does. evidence_read() takes over what stays open, or evidence_forget() closes it. */
+ * does. */
 int evidence_read_here(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
-void evidence_forget(struct evidence *ev);
 /* The rest, and what has not been read before. */
 int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
+/* Closes what the two have left open, when there is time for it. */
+void evidence_forget(struct evidence *ev);
 /* Everything, of a sandbox that goes on by itself: command_pid is a launcher, at the gate or behind it. What only it
  * can say (sb->ready) may be older. */
 int evidence_read_again(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
@@ -95,8 +96,9 @@ struct evidence_drift {
 int evidence_again(const struct plan *plan, const struct sandbox *sb, const struct evidence *first,
                    struct evidence_drift *ret);
 
-/* Parsers, pure and fuzzed. The first: what follows the next separator, or NULL. */
+/* Parsers, pure and fuzzed. The first two: what follows the next separator, or a prefix; or NULL. */
 const char *evidence_after(const char *at, char separator);
+const char *evidence_past(const char *at, const char *prefix);
 int evidence_parse_status(const char *text, struct evidence_status *ret);
 /* Cuts text into mounts in place. Returns the number, or -EBADMSG, -E2BIG. */
 int evidence_parse_mounts(char *text, struct evidence_mount *ret, size_t cap);

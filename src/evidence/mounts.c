@@ -14,11 +14,12 @@
 #include "evidence/read.h"
 
 static bool has_option(const char *options, const char *name) {
-        size_t n = strlen(name);
+        for (const char *at = options; at; at = evidence_after(at, ',')) {
+                const char *end = evidence_past(at, name);
 
-        for (const char *at = options; at; at = evidence_after(at, ','))
-                if (strncmp(at, name, n) == 0 && (at[n] == ',' || at[n] == '\0'))
+                if (end && (*end == ',' || *end == '\0'))
                         return true;
+        }
         return false;
 }
 
@@ -43,98 +44,121 @@ static const char *const *flags_of(const struct plan_mount *m) {
         return m->writable ? writable : read_only;
 }
 
+/* What is there in any case. */
+static const struct place {
+        const char *target, *fstype, *flags[5];
+        bool needed;
+} places[] = {
+        { "/", "tmpfs", { "ro", "nosuid", "nodev", "noexec", NULL }, true },
+        { "/proc", "proc", { "ro", "nosuid", "nodev", "noexec", NULL }, true },
+        { "/dev", "tmpfs", { "ro", "nosuid", "noexec", NULL }, true },
+        { "/.gabion", "tmpfs", { "ro", "nosuid", "nodev", "noexec", NULL }, false },
+};
+
+static const char *const mask_flags[] = { "ro", "nosuid", "nodev", "noexec", NULL };
+
+/* How often something is mounted at each place: what is on top hides the rest, so twice is as wrong as never. */
+struct tally {
+        unsigned places[ARRAY_SIZE(places)], mounts[PLAN_MOUNTS], masks[PLAN_MASKS];
+};
+
 /* The planned mount at or above a target: a host directory brings its own submounts along, with its flags. */
 static const struct plan_mount *planned(const struct plan *p, const char *target, bool *ret_exact) {
         const struct plan_mount *best = NULL;
-        size_t best_len = 0;
+        const char *best_end = target;
 
         *ret_exact = false;
         for (size_t i = 0; i < p->n_mounts; i++) {
-                const char *t = p->mounts[i].target;
-                size_t n = strlen(t);
+                const char *end = evidence_past(target, p->mounts[i].target);
 
-                if (strncmp(target, t, n) != 0 || (target[n] != '\0' && target[n] != '/') || n < best_len)
+                if (!end || (*end != '\0' && *end != '/') || end < best_end)
                         continue;
                 best = &p->mounts[i];
-                best_len = n;
-                *ret_exact = target[n] == '\0';
+                best_end = end;
+                *ret_exact = *end == '\0';
         }
         return best;
 }
 
-static bool is_mask(const struct plan *p, const char *target) {
-        if (!str_has_prefix(target, "/proc/"))
-                return false;
-        for (size_t i = 0; i < p->n_masks; i++) {
-                size_t n = strlen(p->masks[i]);
+/* The mask over a target; n_masks if there is none. */
+static size_t mask_of(const struct plan *p, const char *target) {
+        const char *name = evidence_past(target, "/proc/");
+        size_t i = 0;
 
-                if (p->masks[i][n - 1] == '/')
-                        n--;
-                if (strncmp(target + 6, p->masks[i], n) == 0 && target[6 + n] == '\0')
-                        return true;
+        for (; name && i < p->n_masks; i++) {
+                const char *end = evidence_past(p->masks[i], name);
+
+                if (end && (*end == '\0' || str_eq(end, "/")))
+                        return i;
         }
-        return false;
+        return p->n_masks;
 }
 
 /* What kind of file system a place must be; NULL: the host's own choice. */
-static const char *type_of(const char *target, const struct plan_mount *m) {
-        if (str_eq(target, "/proc"))
-                return "proc";
-        if (m && m->kind == PLAN_DEVPTS)
+static const char *type_of(const struct plan_mount *m) {
+        if (m->kind == PLAN_DEVPTS)
                 return "devpts";
-        return !m || m->kind == PLAN_WRITABLE || m->kind == PLAN_OWN ? "tmpfs" : NULL;
+        return m->kind == PLAN_WRITABLE || m->kind == PLAN_OWN ? "tmpfs" : NULL;
 }
 
-static const char *const *fixed_flags(const char *target) {
-        static const char *const root[] = { "ro", "nosuid", "nodev", "noexec", NULL };
-        static const char *const dev[] = { "ro", "nosuid", "noexec", NULL };
-
-        if (str_eq(target, "/") || str_eq(target, "/proc") || str_eq(target, "/.gabion"))
-                return root;
-        return str_eq(target, "/dev") ? dev : NULL;
+static int check_place(const struct place *place, const struct evidence_mount *m, struct err *err) {
+        if (!str_eq(m->fstype, place->fstype))
+                return read_mismatch(err, "mount", "%s is a %s", m->target, m->fstype);
+        return has_all(m->options, place->flags) ? 0 : read_mismatch(err, "mount", "%s is %s", m->target, m->options);
 }
 
-static const char *const mask_flags[] = { "ro", "nosuid", "nodev", "noexec", NULL };
-
-static int check_one(const struct plan *p, const struct evidence_mount *m, struct err *err) {
-        const char *const *want = fixed_flags(m->target);
-        const struct plan_mount *plan_mount;
+static int check_planned(const struct plan *p, const struct evidence_mount *m, struct tally *t, struct err *err) {
         bool exact;
+        const struct plan_mount *want = planned(p, m->target, &exact);
 
-        if (m->propagates)
-                return read_mismatch(err, "mount", "%s propagates to other namespaces", m->target);
-        if (want && !str_eq(m->fstype, type_of(m->target, NULL)))
-                return read_mismatch(err, "mount", "%s is a %s", m->target, m->fstype);
-        if (want)
-                return has_all(m->options, want) ? 0 : read_mismatch(err, "mount", "%s is %s", m->target, m->options);
-        if (is_mask(p, m->target))
-                return has_all(m->options, mask_flags)
-                               ? 0
-                               : read_mismatch(err, "proc mask", "%s is %s", m->target, m->options);
-        plan_mount = planned(p, m->target, &exact);
-        if (!plan_mount || (!exact && plan_mount->kind != PLAN_BIND && plan_mount->kind != PLAN_OPTIONAL))
+        if (!want || (!exact && want->kind != PLAN_BIND && want->kind != PLAN_OPTIONAL))
                 return read_mismatch(err, "mount", "%s is not in the plan", m->target);
-        if (exact && type_of(m->target, plan_mount) && !str_eq(m->fstype, type_of(m->target, plan_mount)))
+        if (exact && type_of(want) && !str_eq(m->fstype, type_of(want)))
                 return read_mismatch(err, "mount", "%s is a %s", m->target, m->fstype);
-        if (!has_all(m->options, flags_of(plan_mount)))
+        if (!has_all(m->options, flags_of(want)))
                 return read_mismatch(err, "mount", "%s is %s", m->target, m->options);
-        if (plan_mount->kind == PLAN_DEVPTS && !has_option(m->super, "max=" PLAN_TERMINALS))
+        if (want->kind == PLAN_DEVPTS && !has_option(m->super, "max=" PLAN_TERMINALS))
                 return read_mismatch(err, "terminal limit", "%s has %s", m->target, m->super);
+        t->mounts[want - p->mounts] += exact;
         return 0;
 }
 
-/* How often something is mounted there: what is on top hides the rest, so twice is as wrong as never. */
-static size_t count(const struct evidence *ev, const char *target) {
-        size_t n = 0;
+static int check_one(const struct plan *p, const struct evidence_mount *m, struct tally *t, struct err *err) {
+        size_t mask = mask_of(p, m->target);
 
-        for (size_t i = 0; i < ev->n_mounts; i++)
-                n += str_eq(ev->mounts[i].target, target);
-        return n;
+        if (m->propagates)
+                return read_mismatch(err, "mount", "%s propagates to other namespaces", m->target);
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+                if (str_eq(m->target, places[i].target)) {
+                        t->places[i]++;
+                        return check_place(&places[i], m, err);
+                }
+        if (mask == p->n_masks)
+                return check_planned(p, m, t, err);
+        t->masks[mask]++;
+        return has_all(m->options, mask_flags) ? 0 : read_mismatch(err, "proc mask", "%s is %s", m->target, m->options);
+}
+
+/* Everything is there, and once. */
+static int check_tally(const struct reader *rd, const struct tally *t, struct err *err) {
+        const struct plan *p = rd->plan;
+
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+                if (places[i].needed && t->places[i] != 1)
+                        return read_mismatch(err, "mount", "/, /proc or /dev is missing or covered");
+        for (size_t i = 0; i < p->n_mounts; i++)
+                if (t->mounts[i] > 1 || (t->mounts[i] == 0 && p->mounts[i].kind != PLAN_OPTIONAL))
+                        return read_mismatch(err, "mount", "%s is mounted %u times", p->mounts[i].target, t->mounts[i]);
+        /* A mask may be missing only where this kernel has nothing to mask. */
+        for (size_t i = 0; i < p->n_masks; i++)
+                if (t->masks[i] == 0 && faccessat(rd->sb->proc_fd, p->masks[i], F_OK, 0) == 0)
+                        return read_mismatch(err, "proc mask", "/proc/%s is not masked", p->masks[i]);
+        return 0;
 }
 
 int read_mounts(const struct reader *rd, struct err *err) {
         struct evidence *ev = rd->ev;
-        const struct plan *p = rd->plan;
+        struct tally t = { 0 };
         int n = fd_read_at(rd->agent_fd, "mountinfo", ev->mount_text, sizeof(ev->mount_text));
 
         if (n >= 0)
@@ -143,28 +167,10 @@ int read_mounts(const struct reader *rd, struct err *err) {
                 return read_mismatch(err, "mount", "the mount table cannot be read: %s", strerror(-n));
         ev->n_mounts = (size_t) n;
         for (size_t i = 0; i < ev->n_mounts; i++) {
-                int r = check_one(p, &ev->mounts[i], err);
+                int r = check_one(rd->plan, &ev->mounts[i], &t, err);
 
                 if (r < 0)
                         return r;
         }
-        if (count(ev, "/") != 1 || count(ev, "/proc") != 1 || count(ev, "/dev") != 1)
-                return read_mismatch(err, "mount", "/, /proc or /dev is missing or covered");
-        for (size_t i = 0; i < p->n_mounts; i++) {
-                size_t times = count(ev, p->mounts[i].target);
-
-                if (times > 1 || (times == 0 && p->mounts[i].kind != PLAN_OPTIONAL))
-                        return read_mismatch(err, "mount", "%s is mounted %zu times", p->mounts[i].target, times);
-        }
-        for (size_t i = 0; i < p->n_masks; i++) {
-                char path[64];
-                size_t len = (size_t) snprintf(path, sizeof(path), "/proc/%s", p->masks[i]);
-
-                if (path[len - 1] == '/')
-                        path[len - 1] = '\0';
-                /* A mask may be missing only where this kernel has nothing to mask. */
-                if (count(ev, path) == 0 && faccessat(rd->sb->proc_fd, path + 6, F_OK, 0) == 0)
-                        return read_mismatch(err, "proc mask", "%s is not masked", path);
-        }
-        return 0;
+        return check_tally(rd, &t, err);
 }

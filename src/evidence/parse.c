@@ -11,6 +11,14 @@ const char *evidence_after(const char *at, char separator) {
         return found ? found + 1 : NULL;
 }
 
+const char *evidence_past(const char *at, const char *prefix) {
+        while (*prefix && *at == *prefix) {
+                at++;
+                prefix++;
+        }
+        return *prefix ? NULL : at;
+}
+
 static bool hex(const char **at, uint64_t *ret) {
         uint64_t v = 0;
         unsigned n = 0;
@@ -78,19 +86,19 @@ int evidence_parse_status(const char *text, struct evidence_status *ret) {
 
         for (const char *line = text; line && *line; line = evidence_after(line, '\n'))
                 for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-                        size_t n = strlen(lines[i].key);
+                        const char *value = evidence_past(line, lines[i].key);
                         bool ok = true;
 
-                        if (strncmp(line, lines[i].key, n) != 0)
+                        if (!value)
                                 continue;
                         if (s.seen & BIT(i)) /* a second line of the same name is somebody's trick */
                                 return -EBADMSG;
                         if (lines[i].kind == GROUPS)
-                                s.has_groups = line[n + strspn(line + n, " \t")] != '\n' && line[n] != '\0';
+                                s.has_groups = value[strspn(value, " \t")] != '\n' && *value != '\0';
                         else if (lines[i].kind == FOUR)
-                                ok = four(line + n, lines[i].to);
+                                ok = four(value, lines[i].to);
                         else
-                                ok = one(line + n, lines[i].kind == HEX, lines[i].to);
+                                ok = one(value, lines[i].kind == HEX, lines[i].to);
                         if (!ok)
                                 return -EBADMSG;
                         s.seen |= BIT(i);

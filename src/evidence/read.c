@@ -345,6 +345,7 @@ int evidence_read_early(const struct plan *plan, const struct sandbox *sb, struc
 
         if (r == 0)
                 r = read_disk(&rd, err);
+        (void) host_namespaces(&rd); /* now, and not when there is something to compare it with */
         if (r == 0)
                 r = sandbox_wait_built(sb, err);
         /* A rootless supervisor may not look at a process that still shares its memory and has changed its ids. */
@@ -361,11 +362,10 @@ int read_place(const struct reader *rd, struct err *err) {
         return r < 0 ? r : read_all(rd, of_place, ARRAY_SIZE(of_place), err);
 }
 
-/* What cannot change any more before the command has its filter: limits only go down, and the agent has settled. */
-static const read_fn of_here[] = { read_rlimits, read_agent };
-static const read_fn of_command[] = {
-        read_status, read_securebits, read_landlock, read_same_namespaces, read_oom_score,
-};
+/* What cannot change any more before the command has its filter: limits only go down, as does what the machine thinks
+ * of it when memory is short; and the agent has settled. */
+static const read_fn of_here[] = { read_rlimits, read_agent, read_oom_score };
+static const read_fn of_command[] = { read_status, read_securebits, read_landlock, read_same_namespaces };
 
 static int read_command(const struct reader *rd, struct err *err) {
         long asked = filter_ask(rd->sb);
@@ -442,32 +442,19 @@ void evidence_forget(struct evidence *ev) {
         ev->here.pid = 0;
 }
 
-/* Takes over what evidence_read_here() left of the same process. */
-static bool reader_take(const struct plan *plan, const struct sandbox *sb, struct evidence *ev, struct reader *ret) {
-        const struct evidence_here *h = &ev->here;
-
-        if (h->pid != sb->command_pid) {
-                evidence_forget(ev);
-                return false;
-        }
-        *ret = (struct reader){ plan, sb, ev, h->pid_fd, h->agent_fd, h->status_fd, h->list_fd };
-        ev->here.pid = 0;
-        return true;
-}
-
 int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
+        const struct evidence_here *h = &ret->here;
         struct reader rd;
         int r = 0;
 
-        if (!reader_take(plan, sb, ret, &rd)) {
-                r = reader_open(plan, sb, ret, &rd, err);
-                if (r == 0)
-                        r = read_all(&rd, of_here, ARRAY_SIZE(of_here), err);
+        if (h->pid != sb->command_pid) {
+                evidence_forget(ret);
+                r = evidence_read_here(plan, sb, ret, err);
+                if (r < 0)
+                        return r;
         }
-        if (r == 0 && plan->rootless)
+        rd = (struct reader){ plan, sb, ret, h->pid_fd, h->agent_fd, h->status_fd, h->list_fd };
+        if (plan->rootless)
                 r = read_all(&rd, of_place, ARRAY_SIZE(of_place), err);
-        if (r == 0)
-                r = read_command(&rd, err);
-        reader_close(&rd);
-        return r;
+        return r < 0 ? r : read_command(&rd, err);
 }

@@ -190,7 +190,6 @@ static int read_back(struct loop *l, struct evidence *ev, struct err *err) {
                 r = sandbox_wait(sb, err);
         if (r == 0)
                 r = evidence_read(plan, sb, ev, err);
-        evidence_forget(ev);
         if (r < 0 && sb->pair_fd >= 0)
                 r = twin_goes_on(o, r, l->result, err);
         return r < 0 ? r : network_release(l->net, l, err);
@@ -208,7 +207,10 @@ static int release(struct loop *l, struct evidence *ev, int evidence_fd, struct 
                 r = control_open(&l->control, l, err);
         if (r == 0)
                 r = record_wait(l->record, err);
-        return r < 0 ? r : sandbox_release(l->sb, err);
+        if (r == 0)
+                r = sandbox_release(l->sb, err);
+        evidence_forget(ev);
+        return r;
 }
 
 /*

@@ -165,7 +165,10 @@ static int make(struct making *m, struct err *err) {
                 r = maker_env(m->keep.connected_fd, m->o->env, m->o->n_env, err);
         if (r == 0 && !b->shape)
                 r = network_proven(&plan, err);
-        return r < 0 ? r : sandbox_release(&m->sb, err);
+        if (r == 0)
+                r = sandbox_release(&m->sb, err);
+        evidence_forget(&m->ev);
+        return r;
 }
 
 static int finish(struct making *m, struct err *err) {
