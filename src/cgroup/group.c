@@ -248,7 +248,8 @@ int cgroup_remove_now(struct cgroup *c, struct err *err) {
 }
 
 int cgroup_verify_member(const struct cgroup *c, int proc_fd, int pid, struct err *err) {
-        char path[32], want[CGROUP_PATH + CGROUP_NAME], have[CGROUP_PATH + CGROUP_NAME], text[MEMBER_MAX];
+        static char text[MEMBER_MAX]; /* on the stack it would be cleared, and its pages made, each time */
+        char path[32], want[CGROUP_PATH + CGROUP_NAME], have[CGROUP_PATH + CGROUP_NAME];
         int r;
 
         (void) snprintf(path, sizeof(path), "%d/cgroup", pid);

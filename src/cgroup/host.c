@@ -51,21 +51,20 @@ static const char *ctls_name(unsigned ctls, bool v2) {
         return "v2 (kill and freeze)";
 }
 
-/* mountinfo grows with the mounts of the machine, so the buffer is on the heap and is tried in two sizes. */
+/* mountinfo grows with the mounts of the machine; the room for many is on the heap. */
 static int read_layout(struct cgroup_layout *ret, struct err *err) {
-        static const size_t sizes[] = { MOUNTINFO_USUAL, MOUNTINFO_MAX };
+        static const char file[] = "/proc/self/mountinfo";
+        static char usual[MOUNTINFO_USUAL];
+        AUTO_FREE char *large = NULL;
+        int r = fd_read_at(AT_FDCWD, file, usual, sizeof(usual));
 
-        for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-                AUTO_FREE char *text = malloc(sizes[i]);
-                int r = text ? fd_read_at(AT_FDCWD, "/proc/self/mountinfo", text, sizes[i]) : -ENOMEM;
-
-                if (r == -EFBIG && i + 1 < ARRAY_SIZE(sizes))
-                        continue;
-                if (r < 0)
-                        return err_set(err, r, ERR_INTERNAL, "read /proc/self/mountinfo: %s", strerrorname_np(-r));
-                cgroup_parse_mountinfo(text, ret);
-                break;
+        if (r == -EFBIG) {
+                large = malloc(MOUNTINFO_MAX);
+                r = large ? fd_read_at(AT_FDCWD, file, large, MOUNTINFO_MAX) : -ENOMEM;
         }
+        if (r < 0)
+                return err_set(err, r, ERR_INTERNAL, "read %s: %s", file, strerrorname_np(-r));
+        cgroup_parse_mountinfo(large ? large : usual, ret);
         return 0;
 }
 
@@ -89,6 +88,18 @@ struct base {
         const char *below; /* relative to the mount; "" is the mount itself */
 };
 
+/* The path of the group "gabion" there, into the host's room for paths; NULL if that is full. */
+static const char *path_add(struct cgroup_host *h, const char *top, const struct base *b) {
+        size_t room = sizeof(h->paths) - h->used;
+        char *at = h->paths + h->used;
+        int n = snprintf(at, room, "%s/%s%s" PARENT, top, b->below, b->below[0] ? "/" : "");
+
+        if (n < 0 || (size_t) n >= room)
+                return NULL;
+        h->used += (size_t) n + 1;
+        return at;
+}
+
 static int base_open(const struct base *b) {
         AUTO_FD int fd = open(b->mount->point, OPEN_DIR);
         int r;
@@ -102,13 +113,10 @@ static int base_open(const struct base *b) {
 }
 
 /* Opens the group "gabion", making it if it is not there. Nearly always it is, and then this is a single open(). */
-static int open_parent(const struct base *b) {
-        char path[CGROUP_PATH + CGROUP_PATH + sizeof(PARENT) + 2];
-        AUTO_FD int fd = -1;
+static int open_parent(const struct base *b, const char *dir) {
+        AUTO_FD int fd = open(dir, OPEN_DIR);
         struct statfs fs;
 
-        (void) snprintf(path, sizeof(path), "%s/%s%s" PARENT, b->mount->point, b->below, b->below[0] ? "/" : "");
-        fd = open(path, OPEN_DIR);
         if (fd < 0 && errno == ENOENT) {
                 AUTO_FD int base_fd = base_open(b);
 
@@ -207,10 +215,11 @@ static int enable(const struct base *b, int parent_fd, unsigned want, struct err
 }
 
 /* Tries one candidate. *err is filled only where there is more to say than the return value does. */
-static int hier_try(struct cgroup_hier *hier, const struct base *b, struct err *err) {
-        AUTO_FD int parent_fd = open_parent(b);
-        const char *root = str_eq(b->mount->root, "/") ? "" : b->mount->root;
-        int r, n;
+static int hier_try(struct cgroup_host *h, struct cgroup_hier *hier, const struct base *b, struct err *err) {
+        const char *dir = path_add(h, b->mount->point, b);
+        const char *path = path_add(h, str_eq(b->mount->root, "/") ? "" : b->mount->root, b);
+        AUTO_FD int parent_fd = dir && path ? open_parent(b, dir) : -ENAMETOOLONG;
+        int r;
 
         if (parent_fd < 0)
                 return parent_fd;
@@ -220,12 +229,8 @@ static int hier_try(struct cgroup_hier *hier, const struct base *b, struct err *
                         return r;
                 hier->ctls &= (unsigned) r;
         }
-        n = snprintf(hier->path, sizeof(hier->path), "%s/%s%s" PARENT, root, b->below, b->below[0] ? "/" : "");
-        if (n < 0 || (size_t) n >= sizeof(hier->path))
-                return -ENAMETOOLONG;
-        n = snprintf(hier->dir, sizeof(hier->dir), "%s/%s%s" PARENT, b->mount->point, b->below, b->below[0] ? "/" : "");
-        if (n < 0 || (size_t) n >= sizeof(hier->dir))
-                return -ENAMETOOLONG;
+        hier->path = path;
+        hier->dir = dir;
         hier->parent_fd = TAKE_FD(parent_fd);
         return 0;
 }
@@ -251,19 +256,19 @@ static int hier_error(int r, const struct cgroup_mount *m, unsigned ctls, struct
 }
 
 /* Fills hier from a mount; hier->ctls says what is wanted of it. */
-static int hier_find(struct cgroup_hier *hier, const struct cgroup_mount *m, struct err *err) {
+static int hier_find(struct cgroup_host *h, struct cgroup_hier *hier, const struct cgroup_mount *m, struct err *err) {
         unsigned ctls = hier->ctls;
         char home[CGROUP_PATH];
         int r;
 
         err->code = 0;
-        r = hier_try(hier, &(struct base){ m, "" }, err);
+        r = hier_try(h, hier, &(struct base){ m, "" }, err);
         if (is_refusal(r)) {
                 int first = m->v2 ? CGROUP_CTLS : __builtin_ctz(ctls);
 
                 if (find_home(m, (enum cgroup_ctl) first, home) == 0 && home[0]) {
                         err->code = 0;
-                        r = hier_try(hier, &(struct base){ m, home }, err);
+                        r = hier_try(h, hier, &(struct base){ m, home }, err);
                 }
         }
         if (r < 0 && err->code == 0)
@@ -282,8 +287,8 @@ static int host_add(struct cgroup_host *h, const struct cgroup_mount *m, unsigne
         struct cgroup_hier *hier = &h->hiers[h->n];
         int r;
 
-        *hier = (struct cgroup_hier){ .v2 = m->v2, .ctls = ctls, .parent_fd = -1 };
-        r = hier_find(hier, m, err);
+        *hier = (struct cgroup_hier){ .v2 = m->v2, .ctls = ctls, .parent_fd = -1, .path = "", .dir = "" };
+        r = hier_find(h, hier, m, err);
         /* io and the v1 freezer are used only when asked for: that they are out of reach is told then. */
         if (r < 0 && (m->v2 || (ctls & required)))
                 return r;
@@ -331,15 +336,16 @@ static void host_freep(struct cgroup_host **h) {
 }
 
 int cgroup_host_find(struct cgroup_host **ret, struct err *err) {
-        CLEANUP(host_freep) struct cgroup_host *h = calloc(1, sizeof(*h));
-        AUTO_FREE struct cgroup_layout *l = malloc(sizeof(*l));
+        static struct cgroup_layout layout; /* large */
+        CLEANUP(host_freep) struct cgroup_host *h = malloc(sizeof(*h));
         int r;
 
-        if (!h || !l)
+        if (!h)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "control groups: out of memory");
-        r = read_layout(l, err);
+        h->n = h->used = 0;
+        r = read_layout(&layout, err);
         if (r >= 0)
-                r = host_fill(h, l, err);
+                r = host_fill(h, &layout, err);
         if (r < 0)
                 return r;
         err->code = 0; /* a refusal of something optional on the way is no error */

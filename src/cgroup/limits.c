@@ -234,7 +234,8 @@ static int io_verify(const struct cgroup *c, const struct cgroup_limits *l, stru
                 { false, "blkio.throttle.write_bps_device", "" },
         };
         const struct cgroup_hier *h = cgroup_host_of(c->host, CGROUP_IO);
-        char text[CGROUP_TEXT], word[VALUE_MAX], dev[VALUE_MAX];
+        static char text[CGROUP_TEXT];
+        char word[VALUE_MAX], dev[VALUE_MAX];
 
         for (size_t k = 0; k < ARRAY_SIZE(checks); k++) {
                 int r = -ENOENT;

@@ -6,22 +6,27 @@
 
 struct err;
 
+enum {
+        CGROUP_TEXT = 8192,  /* greatest content of a control file that we read */
+        CGROUP_PATHS = 7168, /* all paths of a host together */
+};
+
 /* A hierarchy in which groups are made. */
 struct cgroup_hier {
         bool v2;
-        unsigned ctls;          /* BIT(enum cgroup_ctl): which limits are set here */
-        int parent_fd;          /* O_PATH, the shared group "gabion"; -1 if it could not be had (optional ones only) */
-        char path[CGROUP_PATH]; /* of that group, as /proc/PID/cgroup shows it */
-        char dir[2 * CGROUP_PATH]; /* the same as a path of this machine; "" if it could not be had */
+        unsigned ctls;    /* BIT(enum cgroup_ctl): which limits are set here */
+        int parent_fd;    /* O_PATH, the shared group "gabion"; -1 if it could not be had (optional ones only) */
+        const char *path; /* of that group, as /proc/PID/cgroup shows it */
+        const char *dir;  /* the same as a path of this machine; both "" if it could not be had */
 };
 
 struct cgroup_host {
         struct cgroup_hier hiers[CGROUP_MOUNTS]; /* v2, if there is one, is the first */
         size_t n;
         enum cgroup_mode mode;
+        size_t used;
+        char paths[CGROUP_PATHS]; /* one behind the other, because each page that is touched costs a start 3 us */
 };
-
-enum { CGROUP_TEXT = 8192 }; /* greatest content of a control file that we read */
 
 /* The hierarchy that carries a controller; NULL if none does. */
 const struct cgroup_hier *cgroup_host_of(const struct cgroup_host *h, enum cgroup_ctl ctl);

@@ -61,8 +61,8 @@ void cgroup_usage_open(struct cgroup *c, enum cgroup_ask ask) {
 }
 
 static int counter_read(const struct cgroup *c, const struct cgroup_hier *h, const struct counter *k, uint64_t *ret) {
+        static char text[CGROUP_TEXT];
         int fd = c->usage_fds[k - counters] - 1;
-        char text[CGROUP_TEXT];
         int r = fd < 0 ? cgroup_file_read(c, h, k->file, text, sizeof(text)) : fd_read_upto(fd, text, sizeof(text));
 
         if (r < 0)

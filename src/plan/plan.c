@@ -324,7 +324,7 @@ int plan_compile(const struct policy *policy, const struct plan_request *req, co
         const char *host = req->hostname ? req->hostname : "gabion";
         int r;
 
-        memset(ret, 0, sizeof(*ret));
+        memset(ret, 0, offsetof(struct plan, deviations));
         if (policy->tier != POLICY_TIER_NS)
                 return err_set(err, -EOPNOTSUPP, ERR_DENIED, "tier: %s is not available in this build; use ns",
                                policy_tier_name(policy->tier));

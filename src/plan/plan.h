@@ -127,9 +127,9 @@ struct plan {
         bool java_looks_there; /* at PLAN_JAVA_BUNDLE */
         bool rootless;
         unsigned off;
-        char deviations[PLAN_DEVIATIONS][160];
-        size_t n_deviations;
         char hash[HASH_TEXT]; /* "", or what plan_hash() said before; never part of it */
+        size_t n_deviations;
+        char deviations[PLAN_DEVIATIONS][160]; /* most of it, and hardly ever touched: last, so that nobody clears it */
 };
 
 /*

@@ -142,7 +142,7 @@ static int on_frame(struct life *f, const struct ap_head *h, const void *body, s
 }
 
 static int on_control(struct life *f) {
-        char chunk[16384];
+        static char chunk[16384];
         struct ap_head h;
         ssize_t n = read(f->l->sb->control_fd, chunk, sizeof(chunk));
         size_t used = 0;
