@@ -331,18 +331,31 @@ static int host_fill(struct cgroup_host *h, const struct cgroup_layout *l, struc
         return 0;
 }
 
+/* As a rule a process has one: then the heap is not needed, whose first use is dear. */
+static struct cgroup_host the_host;
+static bool is_used;
+
+static struct cgroup_host *host_new(void) {
+        struct cgroup_host *h = is_used ? malloc(sizeof(*h)) : &the_host;
+
+        if (!h)
+                return NULL;
+        is_used |= h == &the_host;
+        h->n = h->used = 0;
+        return h;
+}
+
 static void host_freep(struct cgroup_host **h) {
         *h = cgroup_host_free(*h);
 }
 
 int cgroup_host_find(struct cgroup_host **ret, struct err *err) {
         static struct cgroup_layout layout; /* large */
-        CLEANUP(host_freep) struct cgroup_host *h = malloc(sizeof(*h));
+        CLEANUP(host_freep) struct cgroup_host *h = host_new();
         int r;
 
         if (!h)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "control groups: out of memory");
-        h->n = h->used = 0;
         r = read_layout(&layout, err);
         if (r >= 0)
                 r = host_fill(h, &layout, err);
@@ -356,7 +369,10 @@ int cgroup_host_find(struct cgroup_host **ret, struct err *err) {
 struct cgroup_host *cgroup_host_free(struct cgroup_host *h) {
         for (size_t i = 0; h && i < h->n; i++)
                 own_closep(&h->hiers[i].parent_fd);
-        free(h);
+        if (h == &the_host)
+                is_used = false;
+        else
+                free(h);
         return NULL;
 }
 

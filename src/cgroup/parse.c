@@ -74,11 +74,14 @@ static char unescape(struct span s) {
 }
 
 /* An absolute path with the escapes of mountinfo (\040 for a blank) undone. */
-static int span_path(struct span s, char dst[CGROUP_PATH]) {
+static int path_add(struct cgroup_layout *l, struct span s, const char **ret) {
+        char *dst = l->paths + l->used;
         size_t n = 0;
 
         if (s.n == 0 || s.p[0] != '/')
                 return -EINVAL;
+        if (sizeof(l->paths) - l->used < CGROUP_PATH)
+                return -ENAMETOOLONG;
         for (size_t i = 0; i < s.n; n++) {
                 char c = s.p[i];
 
@@ -94,11 +97,13 @@ static int span_path(struct span s, char dst[CGROUP_PATH]) {
                 dst[n] = c;
         }
         dst[n] = '\0';
+        l->used += n + 1;
+        *ret = dst;
         return 0;
 }
 
 /* One line: "id parent dev ROOT POINT opts [optional...] - TYPE source SUPEROPTS". */
-static int parse_mount(struct span line, struct cgroup_mount *ret) {
+static int parse_mount(struct cgroup_layout *l, struct span line, struct cgroup_mount *ret) {
         struct span word, root = { 0 }, point = { 0 }, type, source, options;
 
         for (int i = 0; i < 6; i++) {
@@ -121,7 +126,7 @@ static int parse_mount(struct span line, struct cgroup_mount *ret) {
         ret->ctls = ret->v2 ? 0 : span_ctls(options, ',', false);
         if (!ret->v2 && !ret->ctls)
                 return -ENOENT;
-        return span_path(root, ret->root) < 0 ? -EINVAL : span_path(point, ret->point);
+        return path_add(l, root, &ret->root) < 0 ? -EINVAL : path_add(l, point, &ret->point);
 }
 
 static void layout_add(struct cgroup_layout *l, const struct cgroup_mount *m) {
@@ -145,10 +150,10 @@ void cgroup_parse_mountinfo(const char *text, struct cgroup_layout *ret) {
         struct span rest = { text, strlen(text) }, line;
         struct cgroup_mount m;
 
-        ret->n = 0;
+        ret->n = ret->used = 0;
         while (span_next(&rest, '\n', &line))
                 /* Most lines are other file systems: this test is what keeps a host with 1000 mounts fast. */
-                if (memmem(line.p, line.n, " cgroup", 7) && parse_mount(line, &m) == 0)
+                if (memmem(line.p, line.n, " cgroup", 7) && parse_mount(ret, line, &m) == 0)
                         layout_add(ret, &m);
 }
 

@@ -16,14 +16,15 @@ enum { CGROUP_PATH = 1024, CGROUP_MOUNTS = 8 };
 /* One mounted hierarchy. */
 struct cgroup_mount {
         bool v2;
-        unsigned ctls;           /* v1: BIT(enum cgroup_ctl) of what is attached */
-        char root[CGROUP_PATH];  /* the group that is seen at `point` */
-        char point[CGROUP_PATH]; /* where it is mounted */
+        unsigned ctls;     /* v1: BIT(enum cgroup_ctl) of what is attached */
+        const char *root;  /* the group that is seen at `point` */
+        const char *point; /* where it is mounted */
 };
 
 struct cgroup_layout {
         struct cgroup_mount mounts[CGROUP_MOUNTS];
-        size_t n;
+        size_t n, used;
+        char paths[4 * CGROUP_MOUNTS * CGROUP_PATH]; /* one behind the other; the mounts point into it */
 };
 
 /* Name of a controller on v1 ("blkio") or v2 ("io"); NULL if there is none on v2. */

@@ -15,8 +15,8 @@ enum { POLICY_WATCHES = 16, POLICY_EXPECTED = 32, POLICY_EXPECTED_NAME = 128 };
 enum policy_action { POLICY_LOG, POLICY_FREEZE, POLICY_KILL };
 
 struct policy_names {
-        char names[POLICY_EXPECTED][POLICY_EXPECTED_NAME];
         size_t n;
+        char names[POLICY_EXPECTED][POLICY_EXPECTED_NAME];
 };
 
 struct policy_rule_calls {
@@ -28,8 +28,8 @@ struct policy_rule_calls {
 
 struct policy_rule_names {
         bool on;
-        struct policy_names expect; /* others are unexpected */
         enum policy_action action;
+        struct policy_names expect; /* others are unexpected */
 };
 
 struct policy_rule_writes {
@@ -49,9 +49,9 @@ struct policy_monitor {
         enum policy_action on_drift; /* the state differs from the plan; written `warn` for POLICY_LOG */
         uint64_t interval_ms;        /* how often the state is read */
         struct policy_rule_calls refused_calls;
-        struct policy_rule_names programs, hosts;
         struct policy_rule_writes writes;
         struct policy_rule_resources resources;
+        struct policy_rule_names programs, hosts;
 };
 
 const char *policy_action_name(enum policy_action a);

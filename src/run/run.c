@@ -338,9 +338,6 @@ int run_command(const struct run_options *o, struct run_result *ret, struct err 
         int r = record_open(o, &record, err);
 
         memset(ret, 0, offsetof(struct run_result, denials));
-        ret->n_denials = 0;
-        ret->denials_suppressed = 0;
-        ret->policy[0] = ret->evidence[0] = ret->mismatch[0] = '\0';
         if (r == 0)
                 r = run_recorded(&l, err);
         record_close(&record);

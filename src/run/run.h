@@ -87,11 +87,11 @@ struct run_result {
         unsigned orphans; /* processes and threads that outlived the command and were ended with the sandbox */
         bool output_truncated;
         bool stdout_mid_line; /* what was written to standard output does not end with a newline */
-        struct run_denial denials[RUN_DENIALS];
         size_t n_denials;
         unsigned denials_suppressed;
         char policy[HASH_TEXT], evidence[HASH_TEXT]; /* "" unless asked for */
         char mismatch[224];                          /* the twin only: the control that was not as planned */
+        struct run_denial denials[RUN_DENIALS];
 };
 
 /* Runs to the end. Negative when Gabion itself failed (nothing of the command may have happened, or it was ended);
