@@ -355,11 +355,7 @@ static int build(const struct plan *plan, const struct sandbox_request *req, str
                 r = agent_publish(plan, req, sb, c, err);
         if (r == 0)
                 r = frames_queue(plan, req, sb, c, true, err);
-        if (r == 0)
-                r = network_up(sb, c, err);
-        if (r == 0)
-                janitor_wall(sb);
-        return r;
+        return r < 0 ? r : network_up(sb, c, err);
 }
 
 int sandbox_start(const struct plan *plan, const struct sandbox_request *req, struct sandbox *sb, struct err *err) {
@@ -402,8 +398,10 @@ int sandbox_wait_built(const struct sandbox *sb, struct err *err) {
 
 int sandbox_wait_here(struct sandbox *sb, struct err *err) {
         struct child *c = &the_child;
-        int r = gate_wait(sb, c, true, err);
+        int r;
 
+        janitor_wall(sb);
+        r = gate_wait(sb, c, true, err);
         if (r == 0)
                 r = oom_score(sb, c, sb->agent_pid, err);
         if (r == 0)
