@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -223,15 +224,21 @@ static int list_open(int pid_fd) {
         return openat(pid_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Entries of /proc/PID/fd; each is a short name, so one read shows far more than may be there. */
+/* Entries of /proc/PID/fd. Since Linux 6.2 its size is their number; before, each is a short name, so that one read
+ * shows far more than may be there. */
 static int count_open(const struct reader *rd, unsigned *ret) {
-        AUTO_FD int fd = rd->list_fd < 0 ? list_open(rd->pid_fd) : -1;
+        AUTO_FD int own_fd = rd->list_fd < 0 ? list_open(rd->pid_fd) : -1;
+        int fd = rd->list_fd < 0 ? own_fd : rd->list_fd;
         char text[2048] __attribute__((aligned(8)));
-        ssize_t n = getdents64(rd->list_fd < 0 ? fd : rd->list_fd, text, sizeof(text));
+        struct stat st;
+        ssize_t n;
 
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        *ret = (unsigned) st.st_size;
+        n = st.st_size > 0 ? 0 : getdents64(fd, text, sizeof(text));
         if (n < 0)
                 return -errno;
-        *ret = 0;
         for (ssize_t at = 0; at < n;) {
                 const struct dirent64 *d = (const struct dirent64 *) (text + at);
 

@@ -64,12 +64,7 @@ struct life {
 };
 
 static void frame_send(struct life *f, const struct wr *w) {
-        struct sandbox *sb = f->l->sb;
-        ssize_t n;
-
-        buf_add(&sb->out, w->p, w->len);
-        while (sb->out.len > 0 && (n = write(sb->control_fd, sb->out.p, sb->out.len)) > 0)
-                buf_eat(&sb->out, (size_t) n);
+        sandbox_send(f->l->sb, w->p, w->len);
 }
 
 static void send_u32(struct life *f, enum ap_type type, uint32_t v) {
@@ -143,9 +138,10 @@ static int on_frame(struct life *f, const struct ap_head *h, const void *body, s
 
 static int on_control(struct life *f) {
         static char chunk[16384];
+        const char *p = chunk;
         struct ap_head h;
         ssize_t n = read(f->l->sb->control_fd, chunk, sizeof(chunk));
-        size_t used = 0;
+        size_t used = 0, len;
         int r = 0;
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -156,15 +152,21 @@ static int on_control(struct life *f) {
                 f->gone = true;
                 return 0;
         }
-        buf_add(&f->in, chunk, (size_t) n);
-        if (f->in.bad)
-                return -EBADMSG;
-        while (r == 0 && !f->gone && (r = ap_frame(f->in.p + used, f->in.len - used, &h)) == 1) {
-                r = on_frame(f, &h, f->in.p + used + AP_HEAD, h.length - AP_HEAD);
+        len = (size_t) n;
+        if (f->in.len > 0) { /* the rest of a frame; as a rule there is none, and nothing is copied */
+                buf_add(&f->in, chunk, len);
+                p = f->in.p;
+                len = f->in.len;
+        }
+        while (r == 0 && !f->gone && !f->in.bad && (r = ap_frame(p + used, len - used, &h)) == 1) {
+                r = on_frame(f, &h, p + used + AP_HEAD, h.length - AP_HEAD);
                 used += h.length;
         }
-        buf_eat(&f->in, used);
-        return r;
+        if (p != chunk)
+                buf_eat(&f->in, used);
+        else if (used < len)
+                buf_add(&f->in, p + used, len - used);
+        return f->in.bad ? -EBADMSG : r;
 }
 
 /* Writes what a reader takes, and grants the agent that much again. */

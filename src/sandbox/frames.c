@@ -105,11 +105,8 @@ int frames_queue(const struct plan *plan, const struct sandbox_request *req, str
         if (w.bad)
                 return err_set(err, -E2BIG, ERR_INVALID, "command: arguments and environment are larger than %d KiB",
                                AP_FRAME_MAX / 1024 - 16);
-        buf_add(&sb->out, frame, w.len);
-        if (sb->out.bad)
-                return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
-        gate_flush(sb);
-        return 0;
+        sandbox_send(sb, frame, w.len);
+        return sb->out.bad ? err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory") : 0;
 }
 
 int sandbox_launch(const struct plan *plan, struct sandbox *sb, struct err *err) {

@@ -102,6 +102,9 @@ int sandbox_wait(struct sandbox *sb, struct err *err);
 /* Waits until the waiting command has closed what it handed over. Once, before its descriptors are counted. */
 int sandbox_settle(const struct sandbox *sb);
 int sandbox_release(struct sandbox *sb, struct err *err);
+/* Bytes for the agent. What the socket does not take now is kept in sb->out, and goes first the next time; n = 0 only
+ * tries again. */
+void sandbox_send(struct sandbox *sb, const void *p, size_t n);
 
 /* Host id of id 0 inside, of root's sandbox in that slot. */
 uint32_t sandbox_uid_base(unsigned slot);
