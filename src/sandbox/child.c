@@ -427,8 +427,10 @@ int child_main(void *arg) {
         static char *const none[] = { NULL };
         static char *const leak[] = { (char *) "LEAKED=1", NULL };
         struct child *c = arg;
-        int r = set_up_kernel(c);
+        int r;
 
+        __atomic_store_n(&c->runs, 1, __ATOMIC_RELAXED);
+        r = set_up_kernel(c);
         if (r != 0)
                 return r;
         r = set_up_root(c);

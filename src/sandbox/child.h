@@ -24,6 +24,7 @@ struct child {
         uint32_t net;    /* futex word: 1 = the network namespace exists */
         uint32_t built;  /* futex word: 1 = namespaces, maps and mounts are final */
         uint32_t failed; /* 1 + index into child_steps, written by the child */
+        uint32_t runs;   /* 1 = it has got a processor */
         int32_t code;    /* negative errno of that step */
         int parent_pidfd;
         bool scored; /* the agent and the command have their OOM score */
