@@ -97,26 +97,30 @@ int chain_open(const struct ledger_settings *s, const char *tenant, struct chain
         return 0;
 }
 
-/* Writes the head with the batch into the other slot and makes it durable. */
-static int head_write(struct chain *c, const struct audit_head *h, const struct sign_key *key, int fd, int slot) {
+/* What a head's file holds: the signed note, and newlines up to its size. */
+static int head_page(const struct audit_head *h, const struct sign_key *key, char page[AUDIT_HEAD_BYTES]) {
         struct buf b = BUF_INIT(AUDIT_HEAD_BYTES);
-        char page[AUDIT_HEAD_BYTES];
         int r = 0;
 
         audit_head_text(h, &b);
         sign_note(key, &b);
-        memset(page, '\n', sizeof(page));
-        if (b.bad || b.len >= sizeof(page))
+        memset(page, '\n', AUDIT_HEAD_BYTES);
+        if (b.bad || b.len >= AUDIT_HEAD_BYTES)
                 r = -EOVERFLOW;
         else
                 memcpy(page, b.p, b.len);
         buf_done(&b);
-        if (r == 0 && pwrite(fd, page, sizeof(page), 0) != (ssize_t) sizeof(page))
-                r = errno ? -errno : -EIO;
+        return r;
+}
+
+/* Writes a head into a slot and makes it durable. */
+static int head_write(struct chain *c, const char page[AUDIT_HEAD_BYTES], int fd, int slot) {
+        int r = chain_write(fd, page, AUDIT_HEAD_BYTES, 0);
+
         if (r == 0 && fdatasync(fd) < 0)
                 r = -errno;
         if (r == 0)
-                memcpy(c->note[slot], page, sizeof(page));
+                memcpy(c->note[slot], page, AUDIT_HEAD_BYTES);
         return r;
 }
 
@@ -124,6 +128,7 @@ static int head_write(struct chain *c, const struct audit_head *h, const struct 
 static int chain_found(struct chain *c, const struct ledger_settings *s, const struct sign_key *key, struct err *err) {
         AUTO_FREE uint64_t *segments = NULL;
         AUTO_FD int fd = -1;
+        char page[AUDIT_HEAD_BYTES];
         int r = chain_segments(c->dir_fd, &segments, err);
 
         if (r < 0)
@@ -135,7 +140,9 @@ static int chain_found(struct chain *c, const struct ledger_settings *s, const s
         c->head.segment = 1;
         c->head.time_ms = clock_real_ms();
         fd = chain_file_open(s, c->dir_fd, "head.new", O_CREAT | O_TRUNC);
-        r = fd < 0 ? fd : head_write(c, &c->head, key, fd, 0);
+        r = fd < 0 ? fd : head_page(&c->head, key, page);
+        if (r == 0)
+                r = head_write(c, page, fd, 0);
         if (r == 0 && (renameat(c->dir_fd, "head.new", c->dir_fd, head_names[0]) < 0 || fsync(c->dir_fd) < 0))
                 r = -errno;
         return r < 0 ? failed(err, c, r, "first head") : 0;
@@ -447,19 +454,24 @@ int chain_write(int fd, const char *p, size_t n, uint64_t at) {
         return 0;
 }
 
-/* Batch, then head; both durable, in that order. */
+/* Batch, then head; both durable, in that order. The head is signed while the disk already writes the batch. */
 static int batch_write(struct chain *c, const struct sign_key *key, uint64_t start, int slot) {
+        char page[AUDIT_HEAD_BYTES];
         int r = chain_write(c->segment_fd, c->batch.p, c->batch.len, start);
 
         if (r == 0 && c->cut[0] && c->cut_end > c->ahead.offset)
                 r = ftruncate(c->segment_fd, (off_t) c->ahead.offset) < 0 ? -errno : 0;
-        if (r == 0 && (fdatasync(c->segment_fd) < 0 || (c->made && fsync(c->dir_fd) < 0)))
-                r = -errno;
+        if (r == 0) /* only a beginning: fdatasync() says whether it went well */
+                (void) sync_file_range(c->segment_fd, (off_t) start, (off_t) c->batch.len, SYNC_FILE_RANGE_WRITE);
         c->ahead.time_ms = clock_real_ms();
         if (r == 0)
-                r = head_write(c, &c->ahead, key, c->head_fds[slot], slot);
+                r = head_page(&c->ahead, key, page);
+        if (r == 0 && (fdatasync(c->segment_fd) < 0 || (c->made && fsync(c->dir_fd) < 0)))
+                r = -errno;
+        if (r == 0)
+                r = head_write(c, page, c->head_fds[slot], slot);
         if (r == 0 && c->old_key) /* the new key signs both, so that it alone is enough to verify */
-                r = head_write(c, &c->ahead, key, c->head_fds[1 - slot], 1 - slot);
+                r = head_write(c, page, c->head_fds[1 - slot], 1 - slot);
         return r;
 }
 
