@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,6 +300,7 @@ static void on_start(struct admit_op *op) {
                 m->recording = false;
         }
         make(m);
+        (void) sched_yield(); /* the warden may wait for this processor; the row has time until it answers */
         (void) commit(m, &m->uncommitted);
         m->committing = false;
         when_all(m);
