@@ -75,8 +75,12 @@ int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evid
 /* Closes what the two have left open, when there is time for it. */
 void evidence_forget(struct evidence *ev);
 /* Everything, of a sandbox that goes on by itself: command_pid is a launcher, at the gate or behind it. What only it
- * can say (sb->ready) may be older. */
-int evidence_read_again(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
+ * can say (sb->ready) may be older, and so may the hash of its filter (NULL: it was not read): none can be taken off or
+ * exchanged, and how many there are is read again. */
+int evidence_read_again(const struct plan *plan, const struct sandbox *sb, const char *filter_hash,
+                        struct evidence *ret, struct err *err);
+/* The filter of a command at the gate, by itself. */
+int evidence_read_filter(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err);
 
 /* Reads the network back once more, at any time while the sandbox lives: the first difference, with its control's name,
  * in *err. */

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/own.h"
+#include "base/str.h"
 #include "base/sys.h"
 #include "evidence/read.h"
 
@@ -43,10 +44,19 @@ static long program_get(pid_t pid, struct sys_bpf_insn *insns) {
 int filter_read(const struct reader *rd, long asked, struct err *err) {
         static struct sys_bpf_insn insns[FILTER_MAX];
         struct seccomp_program want;
-        long n = asked < 0 ? asked : program_get(rd->sb->command_pid, insns);
+        long n = asked;
 
         seccomp_program(rd->plan->profile, &want);
+        if (rd->filter_hash && !str_eq(rd->filter_hash, want.hash))
+                return read_mismatch(err, "seccomp", "the loaded filter is another one");
+        if (rd->filter_hash) {
+                (void) memcpy(rd->ev->filter_hash, want.hash, HASH_TEXT);
+                return 0;
+        }
+        if (n >= 0)
+                n = program_get(rd->sb->command_pid, insns);
         if (n == -EACCES || n == -EPERM || n == -EIO || n == -EINVAL) {
+                rd->ev->filter_hash[0] = '\0';
                 rd->ev->filter_note = "the kernel shows it to host root only";
                 return 0;
         }
@@ -56,4 +66,10 @@ int filter_read(const struct reader *rd, long asked, struct err *err) {
                 return read_mismatch(err, "seccomp", "the loaded filter is another one");
         (void) memcpy(rd->ev->filter_hash, want.hash, HASH_TEXT);
         return 0;
+}
+
+int evidence_read_filter(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
+        const struct reader rd = { .plan = plan, .sb = sb, .ev = ret };
+
+        return filter_read(&rd, filter_ask(sb), err);
 }

@@ -375,7 +375,7 @@ static const read_fn of_here[] = { read_rlimits, read_agent, read_oom_score };
 static const read_fn of_command[] = { read_status, read_securebits, read_landlock, read_same_namespaces };
 
 static int read_command(const struct reader *rd, struct err *err) {
-        long asked = filter_ask(rd->sb);
+        long asked = rd->filter_hash ? 0 : filter_ask(rd->sb);
         struct err other = { 0 };
         int r = read_all(rd, of_command, ARRAY_SIZE(of_command), err);
         int q = filter_read(rd, asked, r < 0 ? &other : err);
@@ -401,10 +401,12 @@ static void reader_close(const struct reader *rd) {
                         (void) close(fds[i]);
 }
 
-int evidence_read_again(const struct plan *plan, const struct sandbox *sb, struct evidence *ret, struct err *err) {
+int evidence_read_again(const struct plan *plan, const struct sandbox *sb, const char *filter_hash,
+                        struct evidence *ret, struct err *err) {
         struct reader rd;
         int r = reader_open(plan, sb, ret, &rd, err);
 
+        rd.filter_hash = filter_hash;
         if (r == 0)
                 r = read_limits(&rd, err);
         if (r == 0)
@@ -460,7 +462,7 @@ int evidence_read(const struct plan *plan, const struct sandbox *sb, struct evid
                 if (r < 0)
                         return r;
         }
-        rd = (struct reader){ plan, sb, ret, h->pid_fd, h->agent_fd, h->status_fd, h->list_fd };
+        rd = (struct reader){ plan, sb, ret, h->pid_fd, h->agent_fd, h->status_fd, h->list_fd, NULL };
         if (plan->rootless)
                 r = read_all(&rd, of_place, ARRAY_SIZE(of_place), err);
         return r < 0 ? r : read_command(&rd, err);

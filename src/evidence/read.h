@@ -12,7 +12,8 @@ struct reader {
         struct evidence *ev;
         int pid_fd; /* /proc/COMMAND of the host */
         int agent_fd;
-        int status_fd, list_fd; /* files of the command that are open already; -1: not */
+        int status_fd, list_fd;  /* files of the command that are open already; -1: not */
+        const char *filter_hash; /* of its filter, if that was read before */
 };
 
 /* "control NAME: ..., refusing to start", with the code that means a failed read-back. */

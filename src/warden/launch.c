@@ -105,7 +105,7 @@ static int launch(const struct launching *a, struct sandbox *sb, struct err *err
         plan.uid = plan.gid = a->uid; /* all else is as it was made */
         r = sandbox_launch(&plan, sb, err);
         if (r == 0)
-                r = evidence_read_again(&plan, sb, &ev, err);
+                r = evidence_read_again(&plan, sb, NULL, &ev, err);
         return r < 0 ? r : sandbox_release(sb, err);
 }
 

@@ -134,7 +134,8 @@ static int make(struct making *m, struct err *err) {
         static const char *const argv[] = { "launcher", NULL };
         const struct box *b = m->o->box;
         struct netns netns = m->o->netns;
-        /* Of a pool everything is read when it is claimed, and nothing runs in it before. */
+        /* Of a pool everything is read when it is claimed, and nothing runs in it before; but its filter is read now,
+         * because the launcher has to stop for that. */
         bool later = b->shape && !plan.net;
         const struct sandbox_request req = { .argv = argv,
                                              .envp = argv + 1,
@@ -161,6 +162,8 @@ static int make(struct making *m, struct err *err) {
                 r = sandbox_wait(&m->sb, err);
         if (r == 0)
                 r = later ? settled(&m->sb, err) : evidence_read(&plan, &m->sb, &m->ev, err);
+        if (r == 0 && later)
+                r = evidence_read_filter(&plan, &m->sb, &m->ev, err);
         if (r == 0 && m->o->n_env > 0)
                 r = maker_env(m->keep.connected_fd, m->o->env, m->o->n_env, err);
         if (r == 0 && !b->shape)
@@ -202,6 +205,7 @@ static int report(const struct making *m) {
         wr_u32(&w, (uint32_t) m->sb.command_pid);
         wr_u64(&w, m->rec.offset);
         wr_u32(&w, m->sb.cgroup.made);
+        wr_str(&w, m->ev.filter_hash);
         ap_put_ready(&w, &m->sb.ready);
         return job_report(&w, fds, m->sb.listener_fd >= 0 ? 2 : 1);
 }
@@ -303,6 +307,7 @@ static int take(struct box *b, struct ipc_msg *m, struct rd *body, struct err *e
         f->launcher = (pid_t) rd_u32(body);
         b->offset = rd_u64(body);
         f->groups = rd_u32(body);
+        rd_str(body, f->filter_hash, sizeof(f->filter_hash));
         ok = !body->bad && ap_get_ready(body->p, body->left, &f->ready) == 0 && m->n_fds > 0 && (!b->shape || b->facts);
         if (!ok)
                 return err_set(err, -EBADMSG, ERR_INTERNAL, "sandbox %s: its maker spoke nonsense", b->id);

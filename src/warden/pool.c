@@ -322,7 +322,7 @@ static int settle(struct box *b, struct order *o, const struct plan *plan, struc
                        : network_claim(b, o, plan, sb, &ev, err);
 
         if (r == 0)
-                r = evidence_read_again(plan, sb, &ev, err);
+                r = evidence_read_again(plan, sb, b->facts->filter_hash[0] ? b->facts->filter_hash : NULL, &ev, err);
         record_from(&rec, b);
         if (r == 0)
                 r = statement_fill(plan, o->policy, sb, &ev, &rec, err);

@@ -68,7 +68,8 @@ struct asker {
 /* What a maker or launcher said of a launcher at the gate; kept while a sandbox waits in a pool. */
 struct facts {
         pid_t launcher;
-        uint32_t groups; /* struct cgroup: made */
+        uint32_t groups;             /* struct cgroup: made */
+        char filter_hash[HASH_TEXT]; /* of its filter, read back; "": the kernel does not show it */
         struct ap_ready ready;
 };
 
