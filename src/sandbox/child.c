@@ -111,8 +111,8 @@ static int wait_stage(struct child *c, uint32_t want) {
         return now == STAGE_GIVE_UP ? -ECANCELED : 0;
 }
 
-int child_write(const char *path, const char *text, size_t n) {
-        int fd = sys_openat(AT_CWD, path, O_WRONLY | O_CLOEXEC, 0);
+int child_write(int dir_fd, const char *path, const char *text, size_t n) {
+        int fd = sys_openat(dir_fd, path, O_WRONLY | O_CLOEXEC, 0);
         long r;
 
         if (fd < 0)
@@ -122,7 +122,7 @@ int child_write(const char *path, const char *text, size_t n) {
         return r < 0 ? (int) r : 0;
 }
 
-int child_loopback(void) {
+int child_loopback(int proc_fd) {
         struct ifreq req = { .ifr_name = "lo" };
         int fd = (int) SYS3(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         long r;
@@ -132,7 +132,7 @@ int child_loopback(void) {
         req.ifr_flags = IFF_UP | IFF_RUNNING;
         r = SYS3(SYS_ioctl, fd, IOCTL_SET_FLAGS, &req);
         (void) sys_close(fd);
-        return r < 0 ? (int) r : child_write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
+        return r < 0 ? (int) r : child_write(proc_fd, "sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
 }
 
 static int join_groups(struct child *c) {
@@ -314,7 +314,7 @@ static int network(struct child *c) {
         if (r == 0 && c->job)
                 return netns_build(c->job);
         /* Root's supervisor has time to bring lo up from outside; a rootless one could not come back from there. */
-        return r == 0 && c->plan->rootless ? child_loopback() : r;
+        return r == 0 && c->plan->rootless ? child_loopback(c->proc_fd) : r;
 }
 
 /* What the kernel is asked for: names, network, the other namespaces. Meanwhile the supervisor makes the root. */
@@ -350,7 +350,7 @@ static int clocks(struct child *c) {
 
         return r < 0 || WEAK(c, WEAKEN_TIME)
                        ? r
-                       : child_write("/proc/self/timens_offsets", c->time_offsets, c->n_time_offsets);
+                       : child_write(c->proc_fd, "self/timens_offsets", c->time_offsets, c->n_time_offsets);
 }
 
 /* Joins the groups, then makes the namespace that is rooted where we are then. */

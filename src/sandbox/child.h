@@ -26,7 +26,7 @@ struct child {
         uint32_t failed; /* 1 + index into child_steps, written by the child */
         uint32_t runs;   /* 1 = it has got a processor */
         int32_t code;    /* negative errno of that step */
-        int parent_pidfd;
+        int parent_pidfd, proc_fd;
         bool scored; /* the agent and the command have their OOM score */
         bool born;   /* into its v2 group; otherwise it joins all its groups itself */
         int tasks_fds[CGROUP_V1_MAX];
@@ -54,9 +54,9 @@ int skeleton_fill(const struct child *c, int root_fd, const char **ret_where);
 /* mkdir -p of a mount's target below the current directory. */
 int skeleton_target(const struct child *c, size_t mount);
 /* Writes a text into an existing file, at once. */
-int child_write(const char *path, const char *text, size_t n);
+int child_write(int dir_fd, const char *path, const char *text, size_t n);
 /* Brings lo up in the current network namespace, and opens its low ports to everybody in it. */
-int child_loopback(void);
+int child_loopback(int proc_fd);
 /* Name of a failed step, for messages. */
 const char *child_step(uint32_t failed);
 

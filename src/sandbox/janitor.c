@@ -43,7 +43,7 @@ static const uint64_t ask_wall = 1, ask_end = 1ull << 32;
 
 /* Written by the supervisor, read by the janitor; n_groups last. */
 static struct {
-        int parent_pidfd, ask_fd, run_fd, slot_fd;
+        int parent_pidfd, proc_fd, ask_fd, run_fd, slot_fd;
         int agent_pidfd; /* -1: the agent is born later, into a group that can be killed as a whole */
         char groups[JANITOR_DIRS][512], kills[JANITOR_DIRS][512];
         uint32_t n_groups, left;
@@ -61,7 +61,7 @@ static char stack[JANITOR_STACK] __attribute__((aligned(16)));
  * still privileged there can say so, which we are until the agent has its own, smaller set.
  */
 static int forbid_user_namespaces(void) {
-        int fd = sys_openat(AT_FDCWD, "/proc/sys/user/max_user_namespaces", O_RDWR | O_CLOEXEC, 0);
+        int fd = sys_openat(job.proc_fd, "sys/user/max_user_namespaces", O_RDWR | O_CLOEXEC, 0);
         long r = fd < 0 ? fd : sys_write(fd, job.unwalled ? "9" : "0", 1);
         char now[2] = "";
 
@@ -180,6 +180,7 @@ int janitor_start(struct sandbox *sb, const struct child *c, struct err *err) {
         if (sb->finish_fd < 0)
                 return err_set(err, -errno, ERR_INTERNAL, "janitor process: %s", strerror(errno));
         job.parent_pidfd = c->parent_pidfd;
+        job.proc_fd = sb->proc_fd;
         job.unwalled = WEAK(c, WEAKEN_WALL);
         job.ask_fd = sb->finish_fd;
         job.agent_pidfd = sb->agent_pidfd;

@@ -143,7 +143,7 @@ int netns_build(struct netns_job *job) {
         if (r < 0)
                 return fail(job, "nftables rules", r);
         job->made->filter_fd = r;
-        r = child_write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
+        r = child_write(AT_FDCWD, "/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
         if (r < 0)
                 return fail(job, "ip_unprivileged_port_start", r);
         r = netns_listen(job);

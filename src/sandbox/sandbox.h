@@ -35,6 +35,7 @@ struct sandbox_keep {
         int control_fd, gate_fd;    /* listening sockets for the agent, and */
         int connected_fd;           /* a connection to the second, with SO_PASSCRED */
         int agent_fd;               /* the agent's image, sealed */
+        int proc_fd;                /* a /proc of our pid namespace */
         struct cgroup_host *groups; /* where groups are made; borrowed */
         const void *cpus;           /* cpu_set_t: where it may run when we may not run everywhere; NULL: where we may */
         /* The slot is taken, and nothing made yet that could stay behind: time to write down that something will. */

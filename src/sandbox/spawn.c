@@ -303,7 +303,7 @@ static int network_up(const struct sandbox *sb, struct child *c, struct err *err
                 return r;
         r = sys_setns(sb->agent_pidfd, SYS_CLONE_NEWNET);
         if (r == 0) {
-                r = child_loopback();
+                r = child_loopback(sb->proc_fd);
                 if (sys_setns(home, SYS_CLONE_NEWNET) < 0)
                         abort(); /* a supervisor in the wrong namespace must do nothing more */
         }
@@ -416,7 +416,8 @@ int sandbox_start(const struct plan *plan, const struct sandbox_request *req, st
         if (r < 0)
                 return r;
         sb->user_is_caller = enter_is_rootless() && plan->policy->n_mounts > 0 && plan->uid == PLAN_USER;
-        sb->proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        c->proc_fd = sb->proc_fd = req->keep ? fcntl(req->keep->proc_fd, F_DUPFD_CLOEXEC, 0)
+                                             : open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         c->parent_pidfd = sys_pidfd_open(getpid());
         if (sb->proc_fd < 0 || c->parent_pidfd < 0)
                 return oops(err, "opening /proc");

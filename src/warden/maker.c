@@ -220,6 +220,7 @@ static void make_one(struct making *m, const struct order *o) {
         m->rec.state = WP_MAKING;
         m->keep = (struct sandbox_keep){ .id = o->box->id,
                                          .agent_fd = WARDEN_FD_IMAGE,
+                                         .proc_fd = warden.proc_fd,
                                          .groups = warden.groups,
                                          .cpus = aside ? &everywhere : NULL,
                                          .claimed = on_claimed,
@@ -258,16 +259,29 @@ static void step_aside(void) {
         aside = sched_setaffinity(0, sizeof(one), &one) == 0;
 }
 
+/*
+ * A /proc of our own. What is looked up in /proc/sys belongs to the namespace of whoever looks, and stays as long as
+ * that lives: in the host's /proc each sandbox would have to pass the entries of all others.
+ */
+static int proc_open(void) {
+        AUTO_FD int fs = sys_fsopen("proc");
+        int r = fs < 0 ? fs : sys_fsconfig(fs, SYS_FSCONFIG_CREATE, NULL, NULL);
+
+        return r < 0 ? r : sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
+}
+
 static void maker_run(const void *arg) {
         static struct making m; /* large */
         int *groups[CGROUP_V1_MAX + 1];
         unsigned kept = WARDEN_FD_MORE + (unsigned) cgroup_host_fds(warden.groups, groups); /* start() put them first */
 
         step_aside();
+        warden.proc_fd = proc_open(); /* the warden's was closed */
+        if (warden.proc_fd >= 0)
+                kept = (unsigned) warden.proc_fd + 1;
         for (const struct order *o = arg; o; o = o->then) {
                 if (o != arg) /* nothing of one sandbox is there when the next is made */
                         (void) sys_close_range(kept, ~0u, 0);
-                warden.proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC); /* ours was closed */
                 make_one(&m, o);
         }
         _exit(0);
