@@ -175,7 +175,7 @@ static int read_rlimits(const struct reader *rd, struct err *err) {
                 const struct plan_rlimit *want = &rd->plan->rlimits[i];
                 struct rlimit l;
 
-                if (prlimit(rd->sb->command_pid, (__rlimit_resource_t) want->resource, NULL, &l) < 0)
+                if (prlimit(rd->sb->command_pid, want->resource, NULL, &l) < 0)
                         return read_mismatch(err, "rlimit", "%s cannot be read: %s", want->name, strerror(errno));
                 if (l.rlim_cur != want->value || l.rlim_max != want->value)
                         return read_mismatch(err, "rlimit", "%s is %llu", want->name, (unsigned long long) l.rlim_max);
@@ -236,7 +236,7 @@ static int count_open(const struct reader *rd, unsigned *ret) {
         if (fstat(fd, &st) < 0)
                 return -errno;
         *ret = (unsigned) st.st_size;
-        n = st.st_size > 0 ? 0 : getdents64(fd, text, sizeof(text));
+        n = st.st_size > 0 ? 0 : getdents64(fd, (void *) text, sizeof(text));
         if (n < 0)
                 return -errno;
         for (ssize_t at = 0; at < n;) {

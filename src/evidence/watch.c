@@ -92,7 +92,7 @@ static int rlimits_judge(const struct reader *rd, pid_t pid, struct evidence_dri
                 struct rlimit l;
                 char text[96];
 
-                if (prlimit(pid, (__rlimit_resource_t) want->resource, NULL, &l) < 0) {
+                if (prlimit(pid, want->resource, NULL, &l) < 0) {
                         if (errno == ESRCH)
                                 return 0; /* it has ended */
                         /* One of our user namespace could be read. */

@@ -36,7 +36,7 @@ static void facts_fill(struct prove_report *r) {
         (void) uname(&uts);
         (void) snprintf(r->kernel, sizeof(r->kernel), "%.60s", uts.release);
         (void) snprintf(r->machine, sizeof(r->machine), "%.15s", uts.machine);
-        (void) snprintf(r->version, sizeof(r->version), "%s", PROVE_VERSION);
+        (void) snprintf(r->version, sizeof(r->version), "%s", GABION_VERSION);
         build_id(r->build);
         r->rootless = geteuid() != 0;
         hash_text(r->probe, gabion_probe_image, gabion_probe_image_size);

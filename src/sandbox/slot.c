@@ -26,7 +26,7 @@ void slot_name(char dst[CGROUP_NAME], unsigned slot) {
 }
 
 void slot_socket(char dst[SLOT_SOCKET], const char *slot) {
-        (void) snprintf(dst, SLOT_SOCKET, "%s.sock", slot);
+        (void) snprintf(dst, SLOT_SOCKET, "%.*s.sock", CGROUP_NAME - 1, slot);
 }
 
 /* The directory must be ours alone: a name that somebody else prepared in a shared place is refused. */
