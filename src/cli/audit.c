@@ -84,7 +84,7 @@ int audit_words_read(int argc, char **argv, const char *allowed, struct audit_wo
         while ((key = getopt_long(argc, argv, ":n:f", longs, NULL)) != -1) {
                 if (key == ':' || key == '?' || !strchr(allowed, key))
                         return cli_usage("audit", "%.20s: option '%.40s' is not known here, or needs a value", argv[0],
-                                         argv[optind - 1]);
+                                         cli_refused(argc, argv));
                 if (key == 'n' && str_to_u64(optarg, 1000000, &w->count) < 0)
                         return cli_usage("audit", "-n '%.20s': a number up to 1000000 is expected", optarg);
                 w->json |= key == 'j';

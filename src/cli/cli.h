@@ -43,6 +43,9 @@ void completion_remote_fish(void);
 int cli_fail(const struct err *err);
 int cli_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The option that getopt_long() refused. */
+const char *cli_refused(int argc, char **argv);
+
 /* Finds another program of Gabion; beside: its folder in a build tree. */
 int cli_program(const char *name, const char *beside, char dst[CLI_PROGRAM], struct err *err);
 

@@ -87,7 +87,8 @@ int cmd_dossier(int argc, char **argv) {
                 case 'h':
                         return help();
                 default:
-                        return cli_usage("dossier", "option '%.40s' is unknown or needs a value", argv[optind - 1]);
+                        return cli_usage("dossier", "option '%.40s' is unknown or needs a value",
+                                         cli_refused(argc, argv));
                 }
         if (argc - optind != 1)
                 return cli_usage("dossier", "the id of one sandbox is expected");

@@ -335,9 +335,9 @@ static int words_read(int argc, char **argv, struct words *w, struct run_options
                         return 0;
                 }
                 if (key == ':')
-                        return cli_usage(argv[0], "option '%.40s' needs a value", argv[optind - 1]);
+                        return cli_usage(argv[0], "option '%.40s' needs a value", cli_refused(argc, argv));
                 if (key == '?')
-                        return cli_usage(argv[0], "unknown option '%.40s'", argv[optind - 1]);
+                        return cli_usage(argv[0], "unknown option '%.40s'", cli_refused(argc, argv));
                 r = take_simple(key, optarg, w, o);
         }
         return r;

@@ -1,4 +1,5 @@
 /* say.c - one-line errors on standard error, the same from every program of the command line. */
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -28,4 +29,14 @@ int cli_usage(const char *command, const char *fmt, ...) {
         say(text);
         (void) fprintf(stderr, "; try 'gabion %s --help'\n", command);
         return CLI_OWN_ERROR;
+}
+
+/* A short option without its value makes musl go past the last word; glibc stays there. */
+const char *cli_refused(int argc, char **argv) {
+        static char letter[] = "-?";
+
+        if (optind <= argc && argv[optind - 1])
+                return argv[optind - 1];
+        letter[1] = (char) optopt;
+        return letter;
 }
