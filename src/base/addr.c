@@ -126,10 +126,42 @@ int addr_parse(const char *s, struct addr *ret) {
         return 0;
 }
 
+/*
+ * As glibc's inet_ntop() has it. musl's spells some otherwise, and the hash of a policy with an address in it must not
+ * depend on the program: the first of the longest runs of zeros is "::", and what carries IPv4 and no more ends in it.
+ */
+static void text_v6(const uint8_t b[16], char dst[ADDR_TEXT]) {
+        unsigned words[8], first = 0, zeros = 0;
+        size_t n = 0;
+
+        for (unsigned i = 0, run = 0; i < 8; i++) {
+                words[i] = (unsigned) b[2 * i] << 8 | b[2 * i + 1];
+                run = words[i] ? 0 : run + 1;
+                if (run > 1 && run > zeros) {
+                        zeros = run;
+                        first = i + 1 - run;
+                }
+        }
+        for (unsigned i = 0; i < 8; i++) {
+                const char *colon = i > 0 && i != first + zeros ? ":" : "";
+
+                if (zeros && i == first) {
+                        n += (size_t) snprintf(dst + n, ADDR_TEXT - n, "::");
+                        i += zeros - 1;
+                } else if (i == 6 && first == 0 && (zeros == 6 || (zeros == 5 && words[5] == 0xffff))) {
+                        (void) snprintf(dst + n, ADDR_TEXT - n, "%s%u.%u.%u.%u", colon, b[12], b[13], b[14], b[15]);
+                        return;
+                } else
+                        n += (size_t) snprintf(dst + n, ADDR_TEXT - n, "%s%x", colon, words[i]);
+        }
+}
+
 void addr_text(const struct addr *a, char dst[ADDR_TEXT]) {
         dst[0] = '\0';
-        if (a->family != ADDR_NONE)
-                (void) inet_ntop(a->family == ADDR_V4 ? AF_INET : AF_INET6, a->b, dst, ADDR_TEXT);
+        if (a->family == ADDR_V4)
+                (void) inet_ntop(AF_INET, a->b, dst, ADDR_TEXT);
+        else if (a->family == ADDR_V6)
+                text_v6(a->b, dst);
 }
 
 int addr_cidr_parse(const char *s, struct addr_cidr *ret) {

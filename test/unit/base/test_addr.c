@@ -46,6 +46,22 @@ static void text_is_strict(void **state) {
         assert_true(strlen(text) < ADDR_TEXT);
 }
 
+/* Each word one of four: all runs of zeros, and all that may carry IPv4. The C library here is glibc. */
+static void ipv6_is_spelled_as_glibc_does(void **state) {
+        static const uint8_t values[4][2] = { { 0, 0 }, { 0, 1 }, { 0xff, 0xff }, { 1, 2 } };
+        char text[ADDR_TEXT], want[ADDR_TEXT];
+
+        (void) state;
+        for (unsigned i = 0; i < 1u << 16; i++) {
+                struct addr a = { .family = ADDR_V6 };
+
+                for (unsigned w = 0; w < 8; w++)
+                        memcpy(a.b + 2 * w, values[i >> 2 * w & 3], 2);
+                addr_text(&a, text);
+                assert_string_equal(text, inet_ntop(AF_INET6, a.b, want, sizeof(want)));
+        }
+}
+
 static void prefixes_have_one_spelling(void **state) {
         static const char *const bad[] = { "10.0.0.0/33", "10.0.0.1/8",   "10.0.0.0/", "10.0.0.0/08",
                                            "10.0.0.0/+8", "10/8",         "::1/64",    "::/129",
@@ -246,6 +262,7 @@ static void sockaddr_round_trip(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(text_is_strict),
+                cmocka_unit_test(ipv6_is_spelled_as_glibc_does),
                 cmocka_unit_test(prefixes_have_one_spelling),
                 cmocka_unit_test(prefixes_contain),
                 cmocka_unit_test(classes),
