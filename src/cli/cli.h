@@ -21,17 +21,20 @@ int cmd_policy_explain(int argc, char **argv);
 int cmd_policy_show(int argc, char **argv);
 int cmd_policy_update(int argc, char **argv);
 int cmd_prove(int argc, char **argv);
-int cmd_verify(int argc, char **argv);
-int cmd_audit(int argc, char **argv);
-int cmd_dossier(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_egress(int argc, char **argv);
 int cmd_reach(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
 int cmd_version(int argc, char **argv);
-/* Those of a server's sandboxes, by the program for them. */
+/* Those of a server's sandboxes, and those of the audit log, by the programs for them. */
 int cmd_remote(int argc, char **argv);
+int cmd_log(int argc, char **argv);
+
+/* gabion-audit. */
+int cmd_verify(int argc, char **argv);
+int cmd_audit(int argc, char **argv);
+int cmd_dossier(int argc, char **argv);
 
 /* Parts of completion scripts about the sub-commands of a server: arms of a case, and what they call. */
 void completion_remote_bash_function(void);

@@ -1,4 +1,4 @@
-/* program.c - the other programs of Gabion: where they are, and the one that speaks to servers. */
+/* program.c - the other programs of Gabion: where they are, and those that do some of our sub-commands. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,15 +30,26 @@ int cli_program(const char *name, const char *beside, char dst[CLI_PROGRAM], str
                        GABION_LIBEXEC);
 }
 
-/* Becomes gabion-client, which is dynamic and knows TLS: see docs/decisions/025-client.md. argv[-1] is ours, too. */
-int cmd_remote(int argc, char **argv) {
+/* argv[-1] is ours, too. */
+static int become(const char *name, char **argv) {
         char path[CLI_PROGRAM];
         struct err err = { 0 };
 
-        (void) argc;
-        if (cli_program("gabion-client", "cli", path, &err) < 0)
+        if (cli_program(name, "cli", path, &err) < 0)
                 return cli_fail(&err);
         (void) execv(path, argv - 1);
         (void) err_set(&err, -errno, ERR_INTERNAL, "%s: %s", path, strerror(errno));
         return cli_fail(&err);
+}
+
+/* Dynamic, and knows TLS: docs/decisions/025-client.md. */
+int cmd_remote(int argc, char **argv) {
+        (void) argc;
+        return become("gabion-client", argv);
+}
+
+/* With glibc, for logs of any length: docs/decisions/030-musl.md. */
+int cmd_log(int argc, char **argv) {
+        (void) argc;
+        return become("gabion-audit", argv);
 }

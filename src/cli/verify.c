@@ -17,23 +17,6 @@
 #include "json/json.h"
 #include "sign/sign.h"
 
-/* Root's key belongs to the machine, a user's to the user. */
-const char *cli_key_dir(void) {
-        static char dir[512];
-        const char *home = cli_env("HOME");
-
-        if (geteuid() == 0) {
-                (void) mkdir("/var/lib/gabion", 0755);
-                return "/var/lib/gabion/keys";
-        }
-        (void) snprintf(dir, sizeof(dir), "%.400s/.local", home);
-        (void) mkdir(dir, 0755);
-        (void) snprintf(dir, sizeof(dir), "%.400s/.local/share", home);
-        (void) mkdir(dir, 0755);
-        (void) snprintf(dir, sizeof(dir), "%.400s/.local/share/gabion", home);
-        return dir;
-}
-
 static int read_file(const char *path, char **ret, struct err *err) {
         AUTO_FD int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         AUTO_FREE char *text = NULL;

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -213,9 +214,10 @@ def test_it_gives_up_what_it_does_not_need(log, socket, open_place):
 
 
 def test_readers_read_and_cannot_change_or_hold_up(log, socket, open_place):
-    copy = open_place / "gabion"
-    copy.write_bytes(pathlib.Path(harness.GABION).read_bytes())
-    copy.chmod(0o755)
+    copy, helper = open_place / "bin/gabion", open_place / "libexec/gabion/gabion-audit"
+    for path in (copy, helper):
+        path.parent.mkdir(parents=True)
+        shutil.copy(pathlib.Path(harness.GABION).with_name(path.name), path)
     with notary(log, socket, "--user", UID, "--readers", GROUP):
         assert sh("true", "--audit", socket).code == 0
         reader = as_uid(STRANGER, STRANGER, copy, "audit", "verify", "--log", log, groups=[GROUP])
