@@ -131,10 +131,10 @@ int addr_parse(const char *s, struct addr *ret) {
  * depend on the program: the first of the longest runs of zeros is "::", and what carries IPv4 and no more ends in it.
  */
 static void text_v6(const uint8_t b[16], char dst[ADDR_TEXT]) {
-        unsigned words[8], first = 0, zeros = 0;
-        size_t n = 0;
+        size_t n = 0, first = 0, zeros = 0;
+        unsigned words[8];
 
-        for (unsigned i = 0, run = 0; i < 8; i++) {
+        for (size_t i = 0, run = 0; i < 8; i++) {
                 words[i] = (unsigned) b[2 * i] << 8 | b[2 * i + 1];
                 run = words[i] ? 0 : run + 1;
                 if (run > 1 && run > zeros) {
@@ -142,7 +142,7 @@ static void text_v6(const uint8_t b[16], char dst[ADDR_TEXT]) {
                         first = i + 1 - run;
                 }
         }
-        for (unsigned i = 0; i < 8; i++) {
+        for (size_t i = 0; i < 8; i++) {
                 const char *colon = i > 0 && i != first + zeros ? ":" : "";
 
                 if (zeros && i == first) {

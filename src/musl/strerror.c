@@ -4,9 +4,10 @@
  */
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "musl/musl.h"
+
+char *strerror(int code);
 
 static const struct errno_text *find(int code) {
         return code >= 0 && (size_t) code < errno_texts_count && errno_texts[code].name ? &errno_texts[code] : NULL;
