@@ -46,6 +46,7 @@ struct cgroup {
         int tasks_fds[CGROUP_V1_MAX]; /* v1: the child writes "0" to each */
         size_t n_tasks;
         bool counted;                   /* private: see cgroup_make_first() */
+        bool older;                     /* private: it may have its limits already */
         unsigned made;                  /* in which hierarchies of the host the group exists; only for cgroup_refer() */
         int limit_fds[CGROUP_SETTINGS]; /* private: files of limits that were written, plus one; for reading back */
         int usage_fds[CGROUP_COUNTERS]; /* private: files of counters that will be read, plus one */

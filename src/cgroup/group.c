@@ -178,6 +178,8 @@ int cgroup_refer(const struct cgroup_host *h, const char *name, unsigned made, s
         for (size_t i = 0; r == 0 && i < h->n; i++)
                 if (h->hiers[i].parent_fd >= 0 && (made == 0 || made & BIT(i)))
                         ret->made |= BIT(i);
+        if (r == 0)
+                ret->older = made != 0;
         return r;
 }
 

@@ -105,10 +105,11 @@ static int setting_instead(struct setting *s, struct err *err) {
         return limit_error(-ENOENT, s->ctl, "open", s->file, err);
 }
 
-/* The kernel's period is ours as a rule, and to write it takes twenty times as long as to look. */
-static bool is_set(const struct setting *s, int fd, const char *text) {
+/* The kernel's period is ours as a rule, and to write it takes twenty times as long as to look: for processor time it
+ * visits every group of the machine. So it is with all limits of a group that had them before. */
+static bool is_set(const struct cgroup *c, const struct setting *s, int fd, const char *text) {
         char now[VALUE_MAX];
-        ssize_t n = s->value == VALUE_PERIOD ? pread(fd, now, sizeof(now), 0) : 0;
+        ssize_t n = s->value == VALUE_PERIOD || c->older ? pread(fd, now, sizeof(now), 0) : 0;
 
         return n > 1 && (size_t) n == strlen(text) + 1 && memcmp(now, text, (size_t) n - 1) == 0;
 }
@@ -118,7 +119,7 @@ static bool is_set(const struct setting *s, int fd, const char *text) {
 static int keep_write(struct cgroup *c, const struct cgroup_hier *h, const struct setting *s, const char *text,
                       size_t slot) {
         AUTO_FD int fd = cgroup_file_open(c, h, s->file, O_RDWR);
-        int r = fd < 0 ? fd : is_set(s, fd, text) ? 0 : fd_write_all(fd, text, strlen(text));
+        int r = fd < 0 ? fd : is_set(c, s, fd, text) ? 0 : fd_write_all(fd, text, strlen(text));
 
         if (r == 0 && c->limit_fds[slot] == 0 && str_eq(s->file, settings[slot].file))
                 c->limit_fds[slot] = TAKE_FD(fd) + 1;

@@ -154,8 +154,10 @@ static int one(const char *name, struct err *err) {
                                ? 0
                                : err_set(err, fd, ERR_BUSY, "record %s is locked by somebody who does not end", name);
         r = record_read(fd, &rec, &e);
-        if (r == 0 && !str_eq(rec.run, warden.run))
+        if (r == 0 && !str_eq(rec.run, warden.run) && (access(rec.run, F_OK) == 0 || lives(&rec, name, &pidfd))) {
+                own_closep(&pidfd);
                 return 0; /* another warden's */
+        }
         if (r == 0 && rec.state == WP_RUNNING && lives(&rec, name, &pidfd))
                 return adopt(&rec, pidfd, err);
         if (r < 0)

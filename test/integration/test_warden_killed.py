@@ -125,6 +125,23 @@ def test_two_wardens_do_not_meet(w):
         assert set(d.list()) == {theirs.id}
 
 
+def test_what_a_warden_left_whose_directory_is_gone_goes_too(w):
+    """Its machine stopped, and /run was a disk. But what lives is never another's to judge."""
+    with w.client() as c:
+        dead, alive = c.create(), c.create()
+    w.kill()
+    os.kill(dead.pid, 9)
+    assert harness.until(lambda: not os.path.exists(f"/proc/{dead.pid}"))
+    os.rename(w.run, w.run + ".away")
+    with warden.Warden():
+        assert not os.path.exists(f"/run/gabion/sbx-{dead.slot:04}")
+        assert os.path.exists(f"/proc/{alive.pid}") and os.path.exists(f"/run/gabion/sbx-{alive.slot:04}")
+    os.rename(w.run + ".away", w.run)
+    w.start()
+    with w.client() as c:
+        assert set(c.list()) == {alive.id}
+
+
 def test_one_directory_one_warden(w):
     second = subprocess.run([warden.WARDEN, "--run", w.run], capture_output=True, text=True, timeout=20, check=False)
     assert second.returncode == 1 and "another warden" in second.stderr
