@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <grp.h>
 #include <pwd.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -264,6 +265,17 @@ static int isolate(const struct words *w, int log_fd, int socket_dir_fd, struct 
         return r;
 }
 
+/*
+ * Every start and every command waits for its record, which takes little of a processor: it has it at once, whoever
+ * else computes (docs/decisions/031-notary-first.md). Not so the thread that reads long logs. An ordinary user has no
+ * right to this, and goes without.
+ */
+static void come_first(void) {
+        static const struct sched_param lowest = { .sched_priority = 1 };
+
+        (void) sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest);
+}
+
 static int run(struct words *w, struct err *err) {
         AUTO_FD int log_fd = dir_make(w, w->s.log.dir, 0700, err), socket_dir_fd = -1, listen_fd = -1, stop_fd = -1;
         struct notary *n = NULL;
@@ -273,6 +285,7 @@ static int run(struct words *w, struct err *err) {
                 r = listen_fd = socket_make(w, &socket_dir_fd, err);
         if (r >= 0)
                 r = stop_fd = signals_take(err);
+        come_first();
         if (r >= 0)
                 r = isolate(w, log_fd, socket_dir_fd, err);
         /* From here on the log is where we are: folders above it may be closed to the user that we are now. */

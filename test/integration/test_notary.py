@@ -206,6 +206,8 @@ def test_it_gives_up_what_it_does_not_need(log, socket, open_place):
         assert status["NoNewPrivs"].strip() == "1" and status["Seccomp"].strip() == "2"
         for thread in pathlib.Path(f"/proc/{p.pid}/task").iterdir():
             assert harness.parse_status((thread / "status").read_text())["Seccomp"].strip() == "2"
+            first = os.SCHED_RR | os.SCHED_RESET_ON_FORK if int(thread.name) == p.pid else os.SCHED_OTHER
+            assert os.sched_getscheduler(int(thread.name)) == first  # the one that records, not the one that reads
         assert sh("true", "--audit", socket).code == 0
         files = descriptors(p.pid)
         assert not [f for f in files if f.startswith("/") and not f.startswith((str(log), str(socket.parent), "/dev"))
