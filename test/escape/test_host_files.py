@@ -154,7 +154,7 @@ def test_cve_2021_30465_a_mount_target_swapped_during_the_start(shared, tmp_path
     with Swapper(shared / "sub", shared / "link") as swapper:
         for _ in range(60):
             # The names go on changing under the command's feet, so it looks until it has found the directory.
-            result = sh("i=0; until read x < /mnt/d/sub/marker || [ $i = 9999 ]; do i=$((i + 1)); done 2> /dev/null; "
+            result = sh("i=0; until read x < /mnt/d/sub/marker || [ $i = 199999 ]; do i=$((i + 1)); done 2> /dev/null; "
                         "echo $x; cat /usr/marker; ls /usr/bin/env",
                         "-v", f"{shared}:/mnt/d", "-v", f"{other}:/mnt/d/sub")
             # 125: refused. Otherwise the mount is where it was asked for, and nothing lies over /usr.
