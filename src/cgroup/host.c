@@ -214,8 +214,8 @@ static int enable(const struct base *b, int parent_fd, unsigned want, struct err
         return (int) have;
 }
 
-/* Tries one candidate. *err is filled only where there is more to say than the return value does. */
-static int hier_try(struct cgroup_host *h, struct cgroup_hier *hier, const struct base *b, struct err *err) {
+/* Opens one candidate. *err is filled only where there is more to say than the return value does. */
+static int hier_open(struct cgroup_host *h, struct cgroup_hier *hier, const struct base *b, struct err *err) {
         const char *dir = path_add(h, b->mount->point, b);
         const char *path = path_add(h, str_eq(b->mount->root, "/") ? "" : b->mount->root, b);
         AUTO_FD int parent_fd = dir && path ? open_parent(b, dir) : -ENAMETOOLONG;
@@ -233,6 +233,16 @@ static int hier_try(struct cgroup_host *h, struct cgroup_hier *hier, const struc
         hier->dir = dir;
         hier->parent_fd = TAKE_FD(parent_fd);
         return 0;
+}
+
+/* The same; one that was in vain leaves its paths' room to the next. */
+static int hier_try(struct cgroup_host *h, struct cgroup_hier *hier, const struct base *b, struct err *err) {
+        size_t used = h->used;
+        int r = hier_open(h, hier, b, err);
+
+        if (r < 0)
+                h->used = used;
+        return r;
 }
 
 static int hier_error(int r, const struct cgroup_mount *m, unsigned ctls, struct err *err) {
