@@ -319,6 +319,21 @@ def test_what_was_made_aside_runs_everywhere(c):
     c.pool(0)
 
 
+def test_a_claim_applies_what_differs_and_tells_the_filter_that_was_read(c, w):
+    """A limit that is there already is not written again, but one that was changed meanwhile is."""
+    c.pool(1)
+    assert harness.until(lambda: c.status().pooled == 1)
+    ours = subprocess.run(["grep", "-rls", f'"run":"{w.run}"', "/run/gabion"], capture_output=True, text=True, check=False)
+    names = [os.path.basename(name) for name in ours.stdout.split()]  # others' come and go meanwhile
+    limit = [p for g in harness.control_groups() if g.endswith(tuple(names)) and (p := pathlib.Path(g, "pids.max")).exists()]
+    limit[0].write_text("999")
+    box = c.create(source=warden.POOL_ONLY)
+    assert names == [f"sbx-{box.slot:04}"] and limit[0].read_text() == "256\n"
+    seccomp = json.loads(c.evidence(box.id))["seccomp"]
+    assert seccomp["hash_read_back"] == seccomp["hash_planned"]
+    c.pool(0)
+
+
 def test_idle_sandboxes_use_no_processor(c, w):
     boxes = [c.create() for _ in range(20)]
     time.sleep(0.3)  # the last one has begun to wait

@@ -61,12 +61,18 @@ def test_sandboxes_and_commands_go_on(w):
         a.close()
 
 
-def test_a_sandbox_that_died_meanwhile_is_cleaned_up(w):
+def one_dead_one_alive(w):
+    """Two sandboxes of a warden that was killed, and then one of them."""
     with w.client() as c:
         one, two = c.create(), c.create()
     w.kill()
     os.kill(one.pid, 9)
     assert harness.until(lambda: not os.path.exists(f"/proc/{one.pid}"))
+    return one, two
+
+
+def test_a_sandbox_that_died_meanwhile_is_cleaned_up(w):
+    one, two = one_dead_one_alive(w)
     w.start()
     with w.client() as c:
         assert set(c.list()) == {two.id}
@@ -127,11 +133,7 @@ def test_two_wardens_do_not_meet(w):
 
 def test_what_a_warden_left_whose_directory_is_gone_goes_too(w):
     """Its machine stopped, and /run was a disk. But what lives is never another's to judge."""
-    with w.client() as c:
-        dead, alive = c.create(), c.create()
-    w.kill()
-    os.kill(dead.pid, 9)
-    assert harness.until(lambda: not os.path.exists(f"/proc/{dead.pid}"))
+    dead, alive = one_dead_one_alive(w)
     os.rename(w.run, w.run + ".away")
     with warden.Warden():
         assert not os.path.exists(f"/run/gabion/sbx-{dead.slot:04}")
