@@ -57,7 +57,7 @@ static void output_stops_where_credit_ends(void **state) {
         a = host_gate(h);
         host_go(&a);
         while (!ended) {
-                while (!ended && host_next(h, granted == 1000 ? 200 : 20, &head, &body, &n)) {
+                while (!ended && host_next(h, total < granted && total < 1000000 ? PROCESS_MS : 20, &head, &body, &n)) {
                         total += head.type == AP_OUTPUT ? n - 1 : 0;
                         ended = head.type == AP_EXITED;
                         assert_true(total <= granted);
