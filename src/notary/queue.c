@@ -1,11 +1,12 @@
 /*
  * queue.c - a ring of jobs between the requests and the disk.
  *
- * released <= done <= pushed <= released + NOTARY_QUEUE. queue_turn() takes all jobs there are, up to BATCH, and makes
- * them durable with one commit; requests that come meanwhile wait in their sockets, and are the next batch: the busier
- * the notary, the larger the groups. There is no second thread: handing a job over and back would take as long as the
- * disk. Jobs for which nobody waits do not make it begin, for a while: the commit of the next that matters takes them
- * along. The ring is allocated once, so memory does not grow.
+ * released <= done <= added <= pushed <= released + NOTARY_QUEUE. queue_turn() takes all jobs there are, up to BATCH,
+ * and makes them durable with one commit; requests that come meanwhile wait in their sockets, and are the next batch:
+ * the busier the notary, the larger the groups. There is no second thread: handing a job over and back would take as
+ * long as the disk. Jobs for which nobody waits do not make it begin, for a while: the commit of the next that matters
+ * takes them along. They are made into records when they come, so that whoever waits then waits for his own only. The
+ * ring is allocated once, so memory does not grow.
  *
  * Documents for which nobody waits are written in a quiet moment behind the commit of their batch and its answers: who
  * was answered has something to do now, often on the same processor. But before anything is read that was asked for
@@ -45,12 +46,12 @@ struct queue {
         struct job *jobs;
         struct document documents[DOCUMENTS]; /* to be written */
         size_t n_documents, document_bytes;
-        uint64_t pushed, done, released;
-        uint64_t urgent;    /* behind the last job that somebody waits for */
-        uint64_t oldest_ns; /* since when jobs wait */
-        uint64_t quiet_ns;  /* when nobody has waited for a while */
-        uint64_t sync_ns;   /* when documents are to be durable; 0: they are */
-        uint64_t retain_ns; /* the next look at what may be dropped */
+        uint64_t pushed, added, done, released; /* added: given to the ledger, which has not committed them */
+        uint64_t urgent;                        /* behind the last job that somebody waits for */
+        uint64_t oldest_ns;                     /* since when jobs wait */
+        uint64_t quiet_ns;                      /* when nobody has waited for a while */
+        uint64_t sync_ns;                       /* when documents are to be durable; 0: they are */
+        uint64_t retain_ns;                     /* the next look at what may be dropped */
 };
 
 static struct job *job_at(const struct queue *q, uint64_t i) {
@@ -108,18 +109,25 @@ static void job_do(struct queue *q, struct job *j) {
                 j->result = (struct err){ 0 };
 }
 
-static void batch_do(struct queue *q, uint64_t from, uint64_t to) {
+static void add_until(struct queue *q, uint64_t to) {
+        if (q->n_documents > DOCUMENTS - BATCH)
+                documents_write(q);
+        while (q->added < to)
+                job_do(q, job_at(q, q->added++));
+}
+
+static void batch_do(struct queue *q, uint64_t to) {
         struct err all = { 0 };
 
-        for (uint64_t i = from; i < to; i++)
-                job_do(q, job_at(q, i));
+        add_until(q, to);
         if (ledger_commit(q->ledger, &all) < 0)
-                for (uint64_t i = from; i < to; i++) {
+                for (uint64_t i = q->done; i < to; i++) {
                         struct job *j = job_at(q, i);
 
                         if (j->kind == JOB_EVENT && j->result.code == 0)
                                 (void) ledger_result(q->ledger, j->ev.tenant, &j->result);
                 }
+        q->done = to;
 }
 
 static uint64_t keep_of(const struct notary_settings *s, const char *tenant) {
@@ -160,14 +168,13 @@ static bool is_due(const struct queue *q, uint64_t now) {
 }
 
 int queue_wait_ms(const struct queue *q) {
-        uint64_t now = clock_mono_ns(), next = q->retain_ns;
+        uint64_t now = clock_mono_ns(), next;
 
         if (is_due(q, now))
                 return 0;
-        if (q->n_documents > 0 && q->quiet_ns < next)
+        next = q->pushed > q->done ? q->oldest_ns + NOTARY_LINGER_MS * MS : q->retain_ns;
+        if (q->added == q->done && q->n_documents > 0 && q->quiet_ns < next)
                 next = q->quiet_ns;
-        if (q->pushed > q->done && q->oldest_ns + NOTARY_LINGER_MS * MS < next)
-                next = q->oldest_ns + NOTARY_LINGER_MS * MS;
         if (q->sync_ns > 0 && q->sync_ns < next)
                 next = q->sync_ns;
         return next <= now ? 0 : (int) ((next - now) / MS) + 1;
@@ -175,16 +182,14 @@ int queue_wait_ms(const struct queue *q) {
 
 void queue_turn(struct queue *q) {
         if (is_due(q, clock_mono_ns())) {
-                uint64_t to = batch_end(q);
                 bool urgent = q->urgent > q->done;
 
-                if (q->n_documents > DOCUMENTS - BATCH)
-                        documents_write(q);
-                batch_do(q, q->done, to);
-                q->done = to;
+                batch_do(q, batch_end(q));
                 q->oldest_ns = clock_mono_ns();
                 if (urgent)
                         q->quiet_ns = q->oldest_ns + NOTARY_QUIET_MS * MS;
+        } else if (q->added < q->pushed) {
+                add_until(q, batch_end(q)); /* nobody waits for any of them */
         }
 }
 
@@ -192,7 +197,7 @@ void queue_tidy(struct queue *q) {
         uint64_t now = clock_mono_ns();
         struct err err = { 0 };
 
-        if (q->n_documents > 0 && (now >= q->quiet_ns || q->document_bytes > DOCUMENT_BYTES)) {
+        if (q->n_documents > 0 && ((now >= q->quiet_ns && q->added == q->done) || q->document_bytes > DOCUMENT_BYTES)) {
                 documents_write(q);
                 q->sync_ns = q->sync_ns ? q->sync_ns : now + SYNC_MS * MS;
         }
@@ -201,7 +206,7 @@ void queue_tidy(struct queue *q) {
                         (void) fprintf(stderr, "gabion-notary: %s\n", err.msg);
                 q->sync_ns = 0;
         }
-        if (now >= q->retain_ns) {
+        if (now >= q->retain_ns && q->added == q->done) {
                 if (q->s->n_keeps > 0)
                         (void) ledger_tenants(q->s->log.dir, retain_one, q, &err);
                 q->retain_ns = clock_mono_ns() + RETAIN_S * (1000 * MS);
