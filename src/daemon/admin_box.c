@@ -67,9 +67,12 @@ static void on_evidence(void *arg, const struct err *failed, const struct warden
                 return;
         a->q->holder = NULL;
         if (failed)
-                reply_error(a->q, failed->code == -ENOENT ? 404 : 503,
-                            failed->code == -ENOENT ? "not_found" : "unavailable", "evidence: %s",
-                            failed->code == -ENOENT ? "the sandbox is gone" : "the warden is not there");
+                reply_error(
+                        a->q, failed->code == -ENOENT ? 404 : 503,
+                        failed->code == -ENOENT ? "not_found" : "unavailable", "evidence: %s",
+                        failed->code == -ENOENT
+                                ? "there is none: the sandbox is gone, or the warden was killed right after its start"
+                                : "the warden is not there");
         else if (ipc_blob_read(reply->fd, EVIDENCE_MAX, &text, &n, &err) < 0)
                 reply_err(a->q, &err);
         else

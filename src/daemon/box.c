@@ -48,9 +48,6 @@ static void box_free(struct box *b) {
         bound_close(b);
         if (b->timer)
                 event_free(b->timer);
-        if (b->later)
-                event_free(b->later);
-        own_closep(&b->statement_fd);
         free(b->env);
         free(b->env_text);
         free(b);
@@ -62,7 +59,6 @@ static int box_new(struct daemon *d, const struct store_sandbox *row, const char
         if (!b)
                 return -ENOMEM;
         b->d = d;
-        b->statement_fd = -1;
         b->timer = evtimer_new(d->base, on_timer, b);
         b->created_ms = row->created_ms;
         b->ends_ms = row->ends_ms;
@@ -187,7 +183,6 @@ static void finish(struct box *b, const char *reason, const struct wp_end *end) 
         struct json *data = json_new_object();
         struct err err = { 0 };
 
-        record_read_back(b);
         (void) map_del(d->boxes, b->id, strlen(b->id));
         if (store_sandbox_move(d->store, b->id, STORE_GONE, reason, clock_real_ms(), &err) < 0)
                 log_error(&d->log, "the end of a sandbox", &err);
@@ -269,7 +264,6 @@ void box_end(struct box *b, const char *reason, const char *by, box_ended_fn fn,
         }
         if (b->ending)
                 return;
-        record_read_back(b);
         b->ending = true;
         bound_close(b); /* nobody finds it from here on, so clients learn that it has ended */
         (void) str_copy(b->reason, sizeof(b->reason), reason);

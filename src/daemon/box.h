@@ -55,11 +55,6 @@ struct box {
         bool ending;
         char reason[STORE_REASON]; /* of its end */
         struct event *timer;
-        bool unrecorded; /* what was read back of it is not kept yet: record_running() */
-        struct wp_hashes read_back;
-        char policy[HASH_TEXT];
-        int statement_fd;
-        struct event *later;
         struct box_waiter *waiters;
 };
 

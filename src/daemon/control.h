@@ -1,11 +1,16 @@
 /* control.h - the handlers of the control plane, as the table of routes names them. Each answers its request. */
 #pragma once
 
+#include <stdbool.h>
+
+struct daemon;
 struct request;
 
 /* control_create.c */
 void control_create_v1(struct request *q);
 void control_create_v2(struct request *q);
+/* Somebody waits for it. */
+bool control_is_making(const struct daemon *d, const char *id);
 /* control_list.c */
 void control_list_v1(struct request *q);
 void control_list_v2(struct request *q);

@@ -1,20 +1,20 @@
 /*
- * control_create.c - POST /sandboxes: decode, compose, quota, admission, record, notary and warden, reply.
+ * control_create.c - POST /sandboxes: decode, compose, quota, admission, warden and notary, row, reply.
  *
- * Notary and warden are asked at the same time, first the one that soon waits for its disk, and the row is committed
- * while they work. Nobody can use the sandbox before all three are done, and one that cannot be recorded is ended
- * again.
+ * Warden and notary are asked at the same time. The row is committed when the notary has answered, while the warden
+ * still works: so what has a row was recorded. Nobody can use the sandbox before all three are done, for it has no box,
+ * and one that cannot be recorded or committed is ended again.
  *
  * A create outlives its request: if the client goes away, what was not begun is dropped, and what was made is ended,
- * because nobody would know that it is there. One that was cut off by a crash has a row that says "creating", or none:
- * either way it was promised to nobody, and what was made of it is ended (reconcile.h).
+ * because nobody would know that it is there. One that was cut off by a crash is kept if it has a row and runs, because
+ * it may have been promised; else it is ended (reconcile.h).
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "audit/audit.h"
 #include "base/clock.h"
@@ -47,22 +47,24 @@ struct making {
         struct composed composed;
         const struct template *template;
         char *network; /* as stored */
-        char id[ID_TEXT], tenant[ID_TEXT], key[ID_TEXT];
-        const char *bind; /* of the tenant, for its connections */
+        LIST_ENTRY(making) link;
+        char id[ID_TEXT], tenant[ID_TEXT], key[ID_TEXT], socket[STORE_SOCKET]; /* socket: where its agent should be */
+        const char *bind;                                                      /* of the tenant, for its connections */
         uint64_t created_ms;
-        bool starting, recording, committing;       /* under way: warden, notary, store */
+        bool starting, recording, committing; /* under way: warden, notary, store */
+        bool listed, has_row;
         struct err failed, unrecorded, uncommitted; /* code 0: it was not */
         bool made;
         struct wp_created created; /* then */
-        int statement_fd;          /* may be -1 */
 };
 
 static void making_free(struct making *m) {
         if (m->q)
                 m->q->holder = NULL;
+        if (m->listed)
+                LIST_REMOVE(m, link);
         create_done(&m->create);
         composed_done(&m->composed);
-        own_closep(&m->statement_fd);
         free(m->network);
         free(m);
 }
@@ -86,12 +88,16 @@ static void on_refused(struct admit_op *op, const struct quota_refusal *why) {
 
 /* --- made, or not --- */
 
+static void name_taken(const struct making *m) {
+        reply_error(m->q, 409, "conflict", "name: '%s' belongs to another sandbox", m->create.name);
+}
+
 static void fail(struct making *m, const struct err *err) {
         struct json *data = json_new_object();
         struct err later = { 0 };
 
         json_set_str(data, "reason", "failed");
-        if (store_sandbox_move(m->d->store, m->id, STORE_GONE, "failed", clock_real_ms(), &later) < 0)
+        if (m->has_row && store_sandbox_move(m->d->store, m->id, STORE_GONE, "failed", clock_real_ms(), &later) < 0)
                 log_error(&m->d->log, "create", &later);
         event_note(m->d, m->tenant, m->id, "sandbox.failed", data);
         metrics_count(m->d->metrics, METRIC_CREATE_FAILED);
@@ -102,7 +108,9 @@ static void fail(struct making *m, const struct err *err) {
                 return;
         }
         (void) str_copy(m->q->sandbox, sizeof(m->q->sandbox), m->id);
-        if (err->code == -ECONNREFUSED || err->code == -EPIPE || err->code == -ECANCELED) {
+        if (err == &m->uncommitted && err->code == -EEXIST) {
+                name_taken(m);
+        } else if (err->code == -ECONNREFUSED || err->code == -EPIPE || err->code == -ECANCELED) {
                 reply_header(m->q, "Retry-After", "1");
                 reply_error(m->q, 503, "unavailable", "the sandbox could not be made: %s; try again", err->msg);
         } else if (err->kind == ERR_LIMIT || err->kind == ERR_BUSY) {
@@ -115,7 +123,7 @@ static void fail(struct making *m, const struct err *err) {
 }
 
 static void row_of(const struct making *m, struct store_sandbox *ret) {
-        *ret = (struct store_sandbox){ .state = STORE_CREATING,
+        *ret = (struct store_sandbox){ .state = STORE_RUNNING,
                                        .created_ms = m->created_ms,
                                        .ends_ms = m->created_ms + (uint64_t) m->create.timeout_s * 1000,
                                        .cpu_milli = m->composed.need.cpu_milli,
@@ -129,6 +137,7 @@ static void row_of(const struct making *m, struct store_sandbox *ret) {
         (void) str_copy(ret->name, sizeof(ret->name), m->create.name);
         (void) str_copy(ret->template, sizeof(ret->template), m->template->id);
         (void) str_copy(ret->policy_hash, sizeof(ret->policy_hash), m->composed.hash);
+        (void) str_copy(ret->socket, sizeof(ret->socket), m->socket);
 }
 
 static void on_orphan_ended(void *arg, const struct err *failed, const struct warden_reply *reply) {
@@ -142,26 +151,26 @@ static void on_orphan_ended(void *arg, const struct err *failed, const struct wa
 static int adopt(struct making *m, struct box **ret, struct err *err) {
         const struct wp_created *made = &m->created;
         struct store_sandbox row;
-        int r;
 
         row_of(m, &row);
         if (!str_eq(made->policy, m->composed.hash))
                 return err_set(err, -EPROTO, ERR_PEER, "sandbox %s has the policy %s, not %s", m->id, made->policy,
                                m->composed.hash);
-        r = store_sandbox_started(m->d->store, m->id, made->socket, err);
-        return r < 0 ? r : box_add(m->d, &row, made->socket, ret, err);
+        if (!str_eq(made->socket, m->socket)) /* after a restart it would not be found */
+                return err_set(err, -EPROTO, ERR_PEER, "sandbox %s has its socket at %s, not at %s", m->id,
+                               made->socket, m->socket);
+        return box_add(m->d, &row, m->socket, ret, err);
 }
 
 /* What is to be told beside the reply. */
-static void note(const struct making *m, struct box *b) {
+static void note(const struct making *m, const struct box *b) {
         const struct wp_created *made = &m->created;
         struct json *data = json_new_object();
 
-        json_set_str(data, "evidence", made->read_back.evidence);
         json_set_bool(data, "from_pool", made->from_pool);
         json_set_int(data, "took_us", (int64_t) made->took_us);
         event_note(m->d, m->tenant, m->id, "sandbox.running", data);
-        record_running(b, made, m->statement_fd);
+        record_running(b, made->policy);
 }
 
 static void finish(struct making *m) {
@@ -213,33 +222,17 @@ static void on_made(void *arg, const struct err *failed, const struct warden_rep
 
         m->starting = false;
         m->made = !failed;
-        if (failed) {
+        if (failed)
                 m->failed = *failed;
-        } else {
+        else
                 m->created = reply->created;
-                m->statement_fd = reply->fd < 0 ? -1 : fcntl(reply->fd, F_DUPFD_CLOEXEC, 0);
-        }
         when_all(m);
-}
-
-/* The row, which tells whether the name is free; commit() completes it. */
-static int record(struct making *m, struct err *err) {
-        struct store_sandbox row;
-        struct err later = { 0 };
-        int r;
-
-        row_of(m, &row);
-        r = store_begin(m->d->store, err);
-        if (r == 0)
-                r = store_sandbox_add(m->d->store, &row, err);
-        if (r < 0)
-                (void) store_settle(m->d->store, &later);
-        return r;
 }
 
 /* The row and its event. */
 static int commit(struct making *m, struct err *err) {
         struct json *data = json_new_object();
+        struct store_sandbox row;
         struct err later = { 0 };
         int r, settled;
 
@@ -247,13 +240,21 @@ static int commit(struct making *m, struct err *err) {
         json_set_str(data, "policy", m->composed.hash);
         json_set_str(data, "key", m->key);
         json_set_int(data, "timeout_s", m->create.timeout_s);
-        r = event_emit(m->d, m->tenant, m->id, "sandbox.create", data, err);
+        row_of(m, &row);
+        r = store_begin(m->d->store, err);
+        if (r == 0)
+                r = store_sandbox_add(m->d->store, &row, err);
+        m->has_row = r == 0;
+        if (r == 0)
+                r = event_emit(m->d, m->tenant, m->id, "sandbox.create", data, err);
+        else
+                json_free(data);
         settled = store_settle(m->d->store, r < 0 ? &later : err);
         return r < 0 ? r : settled;
 }
 
 static void make(struct making *m) {
-        struct warden_order ask = { .create = { .from = WP_ANY, .statement = m->d->scribe },
+        struct warden_order ask = { .create = { .from = WP_ANY },
                                     .policy = m->composed.policy,
                                     .ceiling = m->composed.ceiling,
                                     .bind = m->bind,
@@ -272,38 +273,56 @@ static void on_recorded(void *arg, const struct err *failed, int fd) {
         m->recording = false;
         if (failed)
                 m->unrecorded = *failed;
+        else
+                (void) commit(m, &m->uncommitted);
+        m->committing = false;
         when_all(m);
+}
+
+/* Of two that come at the same moment, the other learns it from the store. */
+static bool name_is_free(const struct making *m) {
+        struct store_sandbox row;
+        struct err err;
+
+        if (!m->create.name[0] || store_sandbox_get(m->d->store, m->tenant, m->create.name, &row, &err) < 0)
+                return true;
+        store_sandbox_done(&row);
+        return false;
 }
 
 static void on_start(struct admit_op *op) {
         struct making *m = (struct making *) ((char *) op - offsetof(struct making, op));
         struct store_sandbox row;
         struct audit_event ev;
-        struct err err = { 0 };
 
-        m->created_ms = clock_real_ms();
-        if (!m->q || record(m, &err) < 0) {
+        if (!m->q || !name_is_free(m)) {
                 admit_started(m->d->admit, op, false);
-                if (m->q && err.code == -EEXIST)
-                        reply_error(m->q, 409, "conflict", "name: '%s' belongs to another sandbox", m->create.name);
-                else if (m->q)
-                        reply_err(m->q, &err);
+                if (m->q)
+                        name_taken(m);
                 give_up(m);
                 return;
         }
-        m->starting = m->recording = m->committing = true; /* until all are asked, whoever answers at once */
+        m->created_ms = clock_real_ms();
+        LIST_INSERT_HEAD(&m->d->makings, m, link);
+        m->listed = m->starting = m->recording = m->committing = true;
+        make(m);
         if (m->d->scribe) {
                 row_of(m, &row);
                 record_create(&ev, &row, m->key);
                 scribe_ask(m->d->scribe, &ev, on_recorded, m);
         } else {
-                m->recording = false;
+                on_recorded(m, NULL, -1);
         }
-        make(m);
-        (void) sched_yield(); /* the warden may wait for this processor; the row has time until it answers */
-        (void) commit(m, &m->uncommitted);
-        m->committing = false;
-        when_all(m);
+}
+
+bool control_is_making(const struct daemon *d, const char *id) {
+        const struct making *m;
+
+        LIST_FOREACH(m, &d->makings, link) {
+                if (str_eq(m->id, id))
+                        return true;
+        }
+        return false;
 }
 
 /* --- the request --- */
@@ -314,6 +333,16 @@ static int store_network(struct making *m, struct err *err) {
 
         json_set_bool(o, "allow_internet_access", m->create.internet);
         return json_text(o, false, &m->network, err);
+}
+
+/* Beside the warden's own, so that it is known before it is made. */
+static int guess_socket(struct making *m, struct err *err) {
+        const char *warden = m->d->config.warden, *end = strrchr(warden, '/');
+        int n = snprintf(m->socket, sizeof(m->socket), "%.*s/agents/%s", end ? (int) (end - warden) : 0, warden, m->id);
+
+        return n < 0 || (size_t) n >= sizeof(m->socket)
+                       ? err_set(err, -ENAMETOOLONG, ERR_INTERNAL, "the warden's directory has too long a name")
+                       : 0;
 }
 
 static int prepare(struct making *m, struct request *q, bool v2, struct err *err) {
@@ -330,7 +359,7 @@ static int prepare(struct making *m, struct request *q, bool v2, struct err *err
                 r = store_network(m, err);
         if (r == 0 && id_new(m->id) < 0)
                 r = err_set(err, -EIO, ERR_INTERNAL, "no random numbers");
-        return r;
+        return r < 0 ? r : guess_socket(m, err);
 }
 
 static void create(struct request *q, bool v2) {
@@ -344,7 +373,6 @@ static void create(struct request *q, bool v2) {
                 return;
         }
         m->d = q->d;
-        m->statement_fd = -1;
         r = prepare(m, q, v2, &err);
         if (r < 0) {
                 making_free(m);

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/hash.h"
 #include "base/id.h"
@@ -51,6 +52,7 @@ struct daemon {
         struct warden *warden;
         struct reconcile *reconcile;
         struct composed_list *composed; /* compose.c */
+        LIST_HEAD(, making) makings;    /* control_create.c */
         struct scribe *scribe;          /* NULL: no audit log */
         uint8_t key[HASH_BYTES];        /* of tokens */
         int meminfo_fd;                 /* /proc/meminfo, opened while that was possible */

@@ -1,9 +1,10 @@
 /*
  * reconcile.c - see reconcile.h.
  *
- * In the first round nothing new is started before it is done, so nothing can slip through between list and comparison;
- * a row that says "creating" was never promised to anybody then: whoever asked for it was cut off. Later rounds compare
- * with the table of boxes, and leave alone what came after they began.
+ * In the first round nothing new is started before it is done, so nothing can slip through between list and comparison.
+ * What has a row and runs is kept, also if whoever asked for it was cut off: nobody knows whether he had heard of it,
+ * and it ends when its time is over. Later rounds compare with the table of boxes, and leave alone what came after they
+ * began.
  */
 #include "daemon/reconcile.h"
 
@@ -19,6 +20,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "daemon/box.h"
+#include "daemon/control.h"
 #include "daemon/daemon.h"
 #include "daemon/found.h"
 #include "daemon/warden.h"
@@ -108,19 +110,6 @@ static void on_orphan_ended(void *arg, const struct err *failed, const struct wa
                 log_error(&d->log, "a sandbox that nobody owns could not be ended", failed);
 }
 
-/* One that is being made has a row that says so. */
-static bool is_being_made(struct reconcile *c, const char *id) {
-        struct store_sandbox row;
-        struct err err;
-        bool making;
-
-        if (c->first || store_sandbox_get(c->d->store, NULL, id, &row, &err) < 0)
-                return false;
-        making = row.state == STORE_CREATING;
-        store_sandbox_done(&row);
-        return making;
-}
-
 static void end_orphans(struct reconcile *c) {
         const struct wp_listed *b;
         size_t at = 0;
@@ -128,7 +117,7 @@ static void end_orphans(struct reconcile *c) {
         while ((b = map_next(c->listed, &at))) {
                 struct json *more;
 
-                if (box_ending(c->d, b->id) || is_being_made(c, b->id))
+                if (box_ending(c->d, b->id) || (!c->first && control_is_making(c->d, b->id)))
                         continue;
                 c->n_orphans++;
                 more = json_new_object();

@@ -25,10 +25,9 @@ void record_refused(struct request *q, const char *code);
 
 /* A sandbox is about to be made. */
 void record_create(struct audit_event *ev, const struct store_sandbox *row, const char *key);
-/* It runs. What was read back is kept beside the log: a moment later, because now somebody waits for a first command,
- * or when its end begins. The statement is borrowed; -1: the warden is asked for it, at once. */
-void record_running(struct box *b, const struct wp_created *made, int statement_fd);
-void record_read_back(struct box *b);
+/* It runs, by the policy with that hash. The warden is asked for the statement of what was read back, to be kept beside
+ * the log; it comes a moment later. */
+void record_running(const struct box *b, const char *policy);
 /* It has ended. cleaned: the warden saw it go, and everything of it. */
 void record_ended(struct daemon *d, const char *tenant, const char *sandbox, const struct json *data, int cleaned);
 

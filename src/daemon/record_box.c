@@ -21,8 +21,6 @@
 #include "json/json.h"
 #include "policy/policy.h"
 
-enum { LATER_MS = 20 };
-
 void record_create(struct audit_event *ev, const struct store_sandbox *row, const char *key) {
         audit_event_init(ev, AUDIT_SANDBOX_CREATED, row->tenant, row->id);
         (void) str_copy(ev->actor, sizeof(ev->actor), key);
@@ -60,47 +58,27 @@ static void read_back(const struct asking *a, const struct wp_hashes *h, int fd)
 static void on_statement(void *arg, const struct err *failed, const struct warden_reply *reply) {
         AUTO_FREE struct asking *a = arg;
 
-        if (!failed)
-                read_back(a, &reply->hashes, fcntl(reply->fd, F_DUPFD_CLOEXEC, 0));
-        else if (failed->code != -ENOENT) /* it has ended meanwhile */
+        if (failed && failed->code != -ENOENT) /* else it has ended meanwhile */
                 log_error(&a->d->log, "what was read back of a sandbox is not kept", failed);
+        else if (!failed)
+                read_back(a, &reply->hashes, fcntl(reply->fd, F_DUPFD_CLOEXEC, 0));
 }
 
-void record_read_back(struct box *b) {
-        struct asking a = { .d = b->d }, *own;
-
-        if (!b->unrecorded)
-                return;
-        b->unrecorded = false;
-        memcpy(a.tenant, b->tenant, sizeof(a.tenant));
-        memcpy(a.id, b->id, sizeof(a.id));
-        memcpy(a.policy, b->policy, sizeof(a.policy));
-        own = b->statement_fd < 0 ? malloc(sizeof(*own)) : NULL;
-        if (own) {
-                *own = a;
-                warden_ask(b->d->warden, WP_STATEMENT, b->id, on_statement, own);
-        } else {
-                read_back(&a, &b->read_back, TAKE_FD(b->statement_fd));
-        }
-}
-
-static void on_later(int fd, short what, void *arg) {
-        (void) fd, (void) what;
-        record_read_back(arg);
-}
-
-void record_running(struct box *b, const struct wp_created *made, int statement_fd) {
-        static const struct timeval later = { .tv_usec = LATER_MS * 1000L };
+void record_running(const struct box *b, const char *policy) {
+        static const struct err no_memory = { .code = -ENOMEM, .kind = ERR_INTERNAL, .msg = "out of memory" };
+        struct asking *a = b->d->scribe ? calloc(1, sizeof(*a)) : NULL;
 
         if (!b->d->scribe)
                 return;
-        b->unrecorded = true;
-        b->read_back = made->read_back;
-        memcpy(b->policy, made->policy, sizeof(b->policy));
-        b->statement_fd = statement_fd >= 0 ? fcntl(statement_fd, F_DUPFD_CLOEXEC, 0) : -1;
-        b->later = b->statement_fd >= 0 ? evtimer_new(b->d->base, on_later, b) : NULL;
-        if (!b->later || event_add(b->later, &later) < 0) /* asked for later, it might have ended by itself before */
-                record_read_back(b);
+        if (!a) {
+                log_error(&b->d->log, "what was read back of a sandbox is not kept", &no_memory);
+                return;
+        }
+        a->d = b->d;
+        memcpy(a->tenant, b->tenant, sizeof(a->tenant));
+        memcpy(a->id, b->id, sizeof(a->id));
+        (void) str_copy(a->policy, sizeof(a->policy), policy);
+        warden_ask(b->d->warden, WP_STATEMENT, b->id, on_statement, a);
 }
 
 /* --- what became of it --- */

@@ -29,7 +29,7 @@ struct warden_reply {
                 struct wp_check check;
                 struct wp_hashes hashes; /* WP_STATEMENT */
         };
-        int fd; /* WP_EVIDENCE, WP_STATEMENT, perhaps WP_CREATE: sealed memory, closed after the callback; else -1 */
+        int fd; /* WP_EVIDENCE, WP_STATEMENT: sealed memory, closed after the callback; else -1 */
 };
 /* failed is NULL on success, and only then there is a reply. */
 typedef void (*warden_fn)(void *arg, const struct err *failed, const struct warden_reply *reply);

@@ -111,6 +111,8 @@ int evidence_parse_mounts(char *text, struct evidence_mount *ret, size_t cap);
 enum { EVIDENCE_TEXT = 1 << 20 }; /* room for it */
 int evidence_text(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, struct buf *into,
                   struct err *err);
+/* Of that only what later read-backs are compared with: the namespaces. */
+void evidence_brief(const struct evidence *ev, struct buf *into);
 /* A few lines for a person. */
 void evidence_card(const struct plan *plan, const struct sandbox *sb, const struct evidence *ev, bool colour,
                    struct buf *into);

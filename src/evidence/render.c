@@ -170,6 +170,14 @@ int evidence_text(const struct plan *plan, const struct sandbox *sb, const struc
         return r < 0 || !into->bad ? r : err_set(err, -EOVERFLOW, ERR_INTERNAL, "evidence: it is too long");
 }
 
+void evidence_brief(const struct evidence *ev, struct buf *into) {
+        struct json_emit e = { .to = into };
+
+        json_emit_object(&e, NULL);
+        put_namespaces(&e, ev);
+        json_emit_close(&e, '}');
+}
+
 static void line(struct buf *b, bool colour, bool good, const char *name, const char *fmt, ...)
         __attribute__((format(printf, 5, 6)));
 static void line(struct buf *b, bool colour, bool good, const char *name, const char *fmt, ...) {

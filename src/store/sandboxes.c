@@ -16,8 +16,6 @@
 
 enum { SQL_MAX = 8192 };
 
-_Static_assert(STORE_CREATING == 0 && STORE_RUNNING == 1, "store_sandbox_started() names them");
-
 #define COLUMNS                                                                                                        \
         "id, tenant, template, name, state, reason, created, ends, ended, cpu_milli, memory, disk, policy_hash,"       \
         " metadata, policy, network, socket"
@@ -96,14 +94,6 @@ int store_sandbox_move(struct store *s, const char *id, enum store_state state, 
         return gone(db_run(s,
                            db_query(s, err, "UPDATE sandbox SET state=?, reason=?, ended=? WHERE id=? AND state<3",
                                     "isus", (int) state, reason, state == STORE_GONE ? now_ms : (uint64_t) 0, id),
-                           err),
-                    id, err);
-}
-
-int store_sandbox_started(struct store *s, const char *id, const char *socket, struct err *err) {
-        return gone(db_run(s,
-                           db_query(s, err, "UPDATE sandbox SET state=1, socket=? WHERE id=? AND state=0", "ss", socket,
-                                    id),
                            err),
                     id, err);
 }

@@ -84,6 +84,7 @@ const char *store_role_name(enum store_role r);
 int store_role_parse(const char *name, enum store_role *ret);
 
 /* --- sandboxes --- */
+/* STORE_CREATING: only in what an older version has left. */
 enum store_state { STORE_CREATING, STORE_RUNNING, STORE_PAUSED, STORE_GONE, STORE_STATES };
 struct store_sandbox {
         char id[ID_TEXT], tenant[ID_TEXT];
@@ -94,7 +95,7 @@ struct store_sandbox {
         uint32_t cpu_milli;
         uint64_t memory_bytes, disk_bytes;
         char policy_hash[HASH_TEXT];
-        char socket[STORE_SOCKET]; /* of its agent; "" before it runs */
+        char socket[STORE_SOCKET]; /* of its agent */
         char *metadata;            /* JSON object of strings */
         char *policy;              /* JSON: the effective policy */
         char *network;             /* JSON: network as the client gave it, or NULL */
@@ -109,8 +110,6 @@ void store_sandbox_done(struct store_sandbox *b);
 /* -ENOENT: there is none, or it is gone already: nothing leaves that state. */
 int store_sandbox_move(struct store *s, const char *id, enum store_state state, const char *reason, uint64_t now_ms,
                        struct err *err);
-/* It runs, and its agent is reached there. -ENOENT: it was not being made. */
-int store_sandbox_started(struct store *s, const char *id, const char *socket, struct err *err);
 int store_sandbox_set_end(struct store *s, const char *id, uint64_t ends_ms, struct err *err);
 int store_sandbox_set_network(struct store *s, const char *id, const char *network, const char *policy,
                               const char *policy_hash, struct err *err);

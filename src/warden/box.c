@@ -255,6 +255,7 @@ static void on_end(struct watch *w, uint32_t events) {
         struct box *b = OF_WATCH(w, struct box, end);
 
         (void) events;
+        claim_finish();
         counters(b, &b->last);
         if (b->state != WP_ENDING)
                 b->last.reason = b->last.oom_kills > 0 ? WP_OOM : WP_LOST;

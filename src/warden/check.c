@@ -337,7 +337,7 @@ int check_statement(const struct box *b, struct wp_hashes *ret, struct err *err)
         CLEANUP(record_done) struct record rec = { 0 };
         int r = record_of(b, &rec, err);
 
-        if (r == 0 && (!rec.evidence || !rec.policy))
+        if (r == 0 && (!rec.evidence_hash[0] || !rec.evidence || !rec.policy))
                 r = err_set(err, -ENOENT, ERR_INTERNAL, "sandbox %s: its record has no evidence", b->id);
         if (r == 0)
                 r = launch_plan(b, &rec, &plan, err);

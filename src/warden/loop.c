@@ -68,7 +68,7 @@ int loop_open(struct err *err) {
 
 void loop_turn(void) {
         static int wait_ms; /* the first turn waits for nothing */
-        int later[5];
+        int later[6];
 
         n_events = epoll_wait(warden.epoll_fd, events, EVENTS, wait_ms);
         for (int i = 0; i < n_events; i++) {
@@ -85,6 +85,7 @@ void loop_turn(void) {
         later[2] = check_due();
         later[3] = recover_again();
         later[4] = guard_due();
+        later[5] = claim_due();
         maker_next();
         for (size_t i = 0; i < ARRAY_SIZE(later); i++)
                 if (wait_ms < 0 || (later[i] >= 0 && later[i] < wait_ms))

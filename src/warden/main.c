@@ -233,5 +233,6 @@ int main(int argc, char **argv) {
                 end_all();
         while (!ending && !warden.stop)
                 loop_turn();
+        claim_finish();
         return 0;
 }

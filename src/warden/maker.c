@@ -298,7 +298,6 @@ void order_free(struct order *o) {
         if (o->env)
                 explicit_bzero(o->env, o->n_env);
         free(o->env);
-        own_closep(&o->statement_fd);
         free(o);
 }
 
@@ -339,7 +338,7 @@ void maker_answer(const struct order *o, const struct box *b, bool from_pool) {
         box_socket(b->id, false, c.socket);
         memcpy(c.policy, b->policy, sizeof(c.policy));
         wp_put_created(&w, &c);
-        client_reply_fd(o->asker, &w, o->statement_fd);
+        client_reply(o->asker, &w, NULL);
 }
 
 static void on_made(struct job *j, struct ipc_msg *m) {

@@ -28,7 +28,7 @@ static int malformed(struct err *err, const char *what) {
 }
 
 /* The box of the id that is the whole body, in one of the states; WP_POOLED is nobody's. */
-static struct box *box_of(struct ipc_call *call, unsigned states, struct err *err) {
+static struct box *box_asked(struct ipc_call *call, unsigned states, struct err *err) {
         char id[ID_TEXT];
         struct box *b;
 
@@ -46,6 +46,12 @@ static struct box *box_of(struct ipc_call *call, unsigned states, struct err *er
                 return NULL;
         }
         return b;
+}
+
+/* With everything written down that was read of it. */
+static struct box *box_of(struct ipc_call *call, unsigned states, struct err *err) {
+        claim_finish();
+        return box_asked(call, states, err);
 }
 
 /* Of a request that has no ceiling. */
@@ -68,7 +74,6 @@ static struct order *order_of(struct ipc_call *call, const char *bind, struct er
                 (void) err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
                 return NULL;
         }
-        o->statement_fd = -1;
         o->asker = asker_of(call);
         o->asked_ns = clock_mono_ns();
         r = bind ? known_read(call->fds[0], &o->policy, err) : closed_policy(call->fds[0], &o->policy, err);
@@ -85,26 +90,8 @@ static struct order *order_of(struct ipc_call *call, const char *bind, struct er
         return o;
 }
 
-/* A ready one, at once. -EAGAIN: there is none. */
-static int claim(struct ipc_call *call, const struct wp_create *c, struct order *o, struct err *err) {
-        struct wp_created made = { .from_pool = true };
-        struct box *b = NULL;
-        int r = pool_claim(c, o, call->gate->peer.uid, &b, err);
-
-        if (r < 0)
-                return r;
-        made.slot = b->slot;
-        made.pid = (uint32_t) b->pid;
-        made.took_us = (clock_mono_ns() - o->asked_ns) / 1000;
-        box_socket(b->id, false, made.socket);
-        memcpy(made.policy, b->policy, sizeof(made.policy));
-        made.read_back = b->read_back;
-        wp_put_created(call->reply, &made);
-        call->reply_fd = TAKE_FD(o->statement_fd);
-        return 0;
-}
-
 static int create(struct ipc_call *call, const struct wp_create *c, const char *bind, struct err *err) {
+        struct box *b = NULL;
         struct order *o;
         int r;
 
@@ -113,12 +100,13 @@ static int create(struct ipc_call *call, const struct wp_create *c, const char *
         o = order_of(call, bind, err);
         if (!o)
                 return err->code == -EBADMSG || err->code == -EPROTO ? -EINVAL : err->code;
-        o->statement = c->statement;
         if (c->from != WP_COLD_ONLY) {
-                r = claim(call, c, o, err);
+                r = pool_claim(c, o, call->gate->peer.uid, &b, err);
+                if (r == 0)
+                        pool_answer(b, o);
                 if (r == 0 || c->from == WP_POOL_ONLY || box_find(c->id)) {
                         order_free(o);
-                        return r < 0 ? r : IPC_REPLY_NOW;
+                        return r < 0 ? r : IPC_REPLY_LATER;
                 }
         }
         o->box = box_new(c->id, c->tenant, err);
@@ -249,7 +237,7 @@ static int on_evidence(struct ipc_call *call, struct err *err) {
         if (!b)
                 return err->code;
         r = record_of(b, &rec, err);
-        if (r == 0 && !rec.evidence)
+        if (r == 0 && (!rec.evidence_hash[0] || !rec.evidence))
                 r = err_set(err, -ENOENT, ERR_INTERNAL, "sandbox %s: its record has no evidence", b->id);
         if (r == 0)
                 call->reply_fd = r = ipc_blob_make(rec.evidence, strlen(rec.evidence), err);
@@ -257,11 +245,13 @@ static int on_evidence(struct ipc_call *call, struct err *err) {
 }
 
 static int on_statement(struct ipc_call *call, struct err *err) {
-        const struct box *b = box_of(call, BIT(WP_RUNNING) | BIT(WP_FROZEN), err);
+        const struct box *b = box_asked(call, BIT(WP_RUNNING) | BIT(WP_FROZEN), err);
         struct wp_hashes hashes;
 
         if (!b)
                 return err->code;
+        if (claim_ask(b, asker_of(call)))
+                return IPC_REPLY_LATER;
         call->reply_fd = check_statement(b, &hashes, err);
         if (call->reply_fd < 0)
                 return call->reply_fd;

@@ -84,7 +84,7 @@ struct box {
         uint64_t created_ms;
         uid_t uid; /* whose socket */
         char policy[HASH_TEXT];
-        struct wp_hashes read_back;
+        struct wp_hashes read_back; /* evidence: when it is written down */
         uint64_t memory_limit, disk_limit;
         uint64_t offset; /* seconds by which its clocks are behind */
         enum seccomp_profile profile;
@@ -131,8 +131,6 @@ struct order {
         char *document, bind[WP_ADDRESS];
         struct netns netns; /* a ready one */
         bool has_netns;
-        bool statement;
-        int statement_fd;   /* of a claimed one, if it was asked for; else -1 */
         struct order *then; /* by the same process */
         struct shape *pool; /* where one like it would be ready; set by pool_claim() */
 };
@@ -202,8 +200,8 @@ void loop_turn(void);
 int client_listen(struct err *err);
 /* Answers a request that was put off, if its client is still there. failed = NULL: success. */
 void client_reply(struct asker to, const struct wr *body, const struct err *failed);
-/* With a descriptor, which is borrowed; -1: without. */
 void client_reply_fd(struct asker to, const struct wr *body, int fd);
+/* With a descriptor, which is borrowed; -1: without. */
 void client_tell(const struct wp_event *e);
 /* Is that client still connected? */
 bool client_is_there(uint64_t number);
@@ -303,13 +301,29 @@ void record_from(struct record *r, const struct box *b);
 /* Compiles, and fills in the plan's hash. hash: of the policy, if it is known already, else NULL. */
 int statement_plan(const struct policy *policy, const char *hash, const char *hostname, const struct plan_way_out *way,
                    struct plan *ret, struct err *err);
-/* Statement of what was read, and its hash, into the record; policy too. */
 struct sandbox;
 struct evidence;
+/* Into the record: policy, limits, and what is needed until statement_fill(). */
+int statement_begin(const struct plan *plan, const struct known *policy, const struct evidence *ev, struct record *into,
+                    struct err *err);
+/* The same with the statement of what was read, and its hash. */
 int statement_fill(const struct plan *plan, const struct known *policy, const struct sandbox *sb, struct evidence *ev,
                    struct record *into, struct err *err);
 /* That, its plan and the policy, in sealed memory. Returns the descriptor. */
 int statement_make(const struct plan *plan, const struct record *rec, struct err *err);
+
+/* --- claim.c --- */
+/* Applies what was ordered to one that waits in a pool, and reads everything back. */
+int claim_apply(struct box *b, const struct wp_create *c, const struct order *o, uid_t uid, struct err *err);
+/* What that has read is to be written down, soon; or not at all. */
+void claim_later(struct box *b, const struct order *o);
+void claim_drop(void);
+/* Now, if that has not happened yet. */
+void claim_finish(void);
+/* When its time has come. Milliseconds until then, or -1. */
+int claim_due(void);
+/* True: the statement of this one is to be written first, and whoever asks gets it then. */
+bool claim_ask(const struct box *b, struct asker asker);
 
 /* --- pool.c --- */
 /* ceiling NULL: without a network. */
@@ -321,8 +335,10 @@ void pool_made(struct box *b);
 void pool_failed(struct box *b);
 /* Takes it out of its pool. */
 void pool_leave(struct box *b);
-/* A ready one becomes the order's. -EAGAIN: there is none. */
+/* A ready one becomes the order's. -EAGAIN: there is none. Then comes pool_answer(). */
 int pool_claim(const struct wp_create *c, struct order *o, uid_t uid, struct box **ret, struct err *err);
+/* Tells the asker of it. What was read is written down later. */
+void pool_answer(struct box *b, const struct order *o);
 /* After -EAGAIN: the order waits for the next one that its pool makes. False: it has none, or one that makes none. */
 bool pool_wait(struct order *o);
 

@@ -16,15 +16,35 @@
 
 enum { PLANS = 16 };
 
-int statement_fill(const struct plan *plan, const struct known *policy, const struct sandbox *sb, struct evidence *ev,
-                   struct record *into, struct err *err) {
-        CLEANUP(buf_done) struct buf text = BUF_INIT(EVIDENCE_TEXT);
-        int r;
-
+static int fill(const struct plan *plan, const struct known *policy, struct record *into, struct err *err) {
         into->policy = strdup(policy->canonical);
         if (!into->policy)
                 return err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory");
         memcpy(into->policy_hash, policy->hash, sizeof(into->policy_hash));
+        into->memory_limit = plan->policy->limits.memory_bytes;
+        into->disk_limit = plan->tmpfs_bytes;
+        return 0;
+}
+
+int statement_begin(const struct plan *plan, const struct known *policy, const struct evidence *ev, struct record *into,
+                    struct err *err) {
+        struct buf text = BUF_INIT(EVIDENCE_TEXT);
+        int r = fill(plan, policy, into, err);
+
+        if (r < 0)
+                return r;
+        evidence_brief(ev, &text);
+        into->evidence = text.p;
+        return text.bad ? err_set(err, -ENOMEM, ERR_INTERNAL, "out of memory") : 0;
+}
+
+int statement_fill(const struct plan *plan, const struct known *policy, const struct sandbox *sb, struct evidence *ev,
+                   struct record *into, struct err *err) {
+        CLEANUP(buf_done) struct buf text = BUF_INIT(EVIDENCE_TEXT);
+        int r = fill(plan, policy, into, err);
+
+        if (r < 0)
+                return r;
         memcpy(ev->policy, into->policy_hash, sizeof(ev->policy));
         memcpy(ev->plan, plan->hash, sizeof(ev->plan));
         r = evidence_text(plan, sb, ev, &text, err);
@@ -32,8 +52,6 @@ int statement_fill(const struct plan *plan, const struct known *policy, const st
                 return r;
         hash_text(into->evidence_hash, text.p, text.len);
         into->evidence = TAKE_PTR(text.p);
-        into->memory_limit = plan->policy->limits.memory_bytes;
-        into->disk_limit = plan->tmpfs_bytes;
         return 0;
 }
 

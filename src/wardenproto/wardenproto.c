@@ -49,19 +49,14 @@ void wp_put_create(struct wr *w, const struct wp_create *c) {
         wr_str(w, c->tenant);
         wr_str(w, c->hostname);
         wr_u8(w, c->from);
-        wr_u8(w, c->statement);
 }
 
 static bool get_create(struct rd *r, struct wp_create *ret) {
-        uint8_t statement;
-
         rd_str(r, ret->id, sizeof(ret->id));
         rd_str(r, ret->tenant, sizeof(ret->tenant));
         rd_str(r, ret->hostname, sizeof(ret->hostname));
         ret->from = rd_u8(r);
-        statement = rd_u8(r);
-        ret->statement = statement;
-        return statement <= 1 && is_id(ret->id) && ret->tenant[0] && is_name(ret->tenant) && is_name(ret->hostname) &&
+        return is_id(ret->id) && ret->tenant[0] && is_name(ret->tenant) && is_name(ret->hostname) &&
                !strchr(ret->hostname, '_') && ret->from < WP_FROMS;
 }
 

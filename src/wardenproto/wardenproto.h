@@ -68,7 +68,6 @@ struct wp_create {
         char id[ID_TEXT], tenant[WP_TENANT];
         char hostname[WP_HOSTNAME]; /* "": the default */
         uint8_t from;               /* a ready one if there is, or only that, or none of those */
-        bool statement;             /* wanted with the reply */
 };
 
 struct wp_hashes {

@@ -1,4 +1,5 @@
 """The control plane of the E2B protocol against a real server: every call that exists, and what it promises."""
+import concurrent.futures
 import datetime
 import time
 import urllib.parse
@@ -63,6 +64,15 @@ def test_ids_of_old_sdks_and_names_are_understood(api):
     assert api.delete("/sandboxes/my-box").status == 204
     again = api.create(name="my-box")
     assert again != ident and api.get("/sandboxes/my-box").json["sandboxID"] == again
+
+
+def test_of_many_that_want_a_name_at_once_one_gets_it(api):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(api.post, "/v2/sandboxes", {"templateID": "base", "name": "wanted"}) for _ in range(8)]
+        replies = [f.result() for f in asked]
+    assert sorted(r.status for r in replies) == [201] + [409] * 7
+    [mine] = [r.json["sandboxID"] for r in replies if r.status == 201]
+    assert api.ids() == [mine] and api.delete(f"/sandboxes/{mine}").status == 204
 
 
 def test_a_sandbox_ends_when_its_time_is_over(api):

@@ -235,13 +235,13 @@ def test_bad_requests(c, w):
     refused(INVALID, lambda: c.create(ident=b.id), b.id)
 
     def not_sealed():
-        c.send(warden.CREATE, warden.put(warden.new_id()) + warden.put("t") + warden.put("") + b"\0\0",
+        c.send(warden.CREATE, warden.put(warden.new_id()) + warden.put("t") + warden.put("") + b"\0",
                [os.memfd_create("x"), warden.blob(b"")])
         c.receive()
     with pytest.raises(warden.WardenError):
         not_sealed()
     with pytest.raises(warden.WardenError):
-        c.send(warden.CREATE, warden.put(warden.new_id()) + warden.put("t") + warden.put("") + b"\0\0",
+        c.send(warden.CREATE, warden.put(warden.new_id()) + warden.put("t") + warden.put("") + b"\0",
                [warden.blob(b'{"version":1}'), warden.blob(b"NO-EQUALS\0")])
         c.receive()
     assert c.status().running == 1
@@ -331,6 +331,30 @@ def test_a_claim_applies_what_differs_and_tells_the_filter_that_was_read(c, w):
     assert names == [f"sbx-{box.slot:04}"] and limit[0].read_text() == "256\n"
     seccomp = json.loads(c.evidence(box.id))["seccomp"]
     assert seccomp["hash_read_back"] == seccomp["hash_planned"]
+    c.pool(0)
+
+
+def test_what_a_claim_has_read_is_written_down_after_its_answer(c):
+    """Whoever asks at once gets the whole, and it is there when the sandbox is ended in the same moment."""
+    c.pool(3)
+    assert harness.until(lambda: c.status().pooled == 3)
+    box = c.create(source=warden.POOL_ONLY)
+    evidence, plan, said = c.statement(box.id)
+    text = c.evidence(box.id)
+    assert box.evidence == "" and f"sha256:{hashlib.sha256(text.encode()).hexdigest()}" == evidence and plan == box.plan
+    assert json.loads(text) == said["evidence"] and said["evidence"]["sandbox"] == box.id
+    assert c.statement(box.id) == (evidence, plan, said)  # from its record now
+    box = c.create(source=warden.POOL_ONLY)
+    wanted, kill = c.send(warden.STATEMENT, warden.put(box.id)), c.send(warden.KILL, warden.put(box.id))
+    assert [c.receive()[0], c.receive()[0]] == [wanted, kill] and len(c.fds) == 1
+    box = c.create(source=warden.POOL_ONLY)
+    wanted = c.send(warden.STATEMENT, warden.put(box.id))
+    assert c.receive(timeout=1)[0] == wanted  # nobody asked for anything else
+    c.pool(4)
+    assert harness.until(lambda: c.status().pooled == 4)
+    box = c.create(source=warden.POOL_ONLY)
+    twice = [c.send(warden.STATEMENT, warden.put(box.id)) for _ in range(2)]
+    assert [c.receive()[0], c.receive()[0]] == twice and len(c.fds) == 4
     c.pool(0)
 
 

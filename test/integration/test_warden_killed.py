@@ -19,7 +19,10 @@ BOXES = 50
 
 def groups_left():
     """Names of control groups but for those of others, whose own come and go while we look."""
-    seen = [{os.path.basename(g) for g in harness.control_groups()} - harness.others() for _ in range(3)]
+    seen = []
+    for _ in range(3):
+        seen.append({os.path.basename(g) for g in harness.control_groups()} - harness.others())
+        time.sleep(0.02)
     return set.intersection(*seen)
 
 
@@ -160,6 +163,7 @@ def test_pool_members_do_not_survive(w):
         assert set(c.list()) == {taken.id} and c.status().pooled == 0
         with shim.Agent(taken.socket) as a:
             assert a.run("true").code == 0
+        assert c.call(warden.CHECK, warden.put(taken.id))[0] == 0  # it is watched, with or without a statement
     assert groups_left() == {f"sbx-{taken.slot:04}"}
 
 

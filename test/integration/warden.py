@@ -20,6 +20,7 @@ import harness
 
 WARDEN = os.environ.get("GABION_WARDEN", str(pathlib.Path(harness.GABION).parent.parent / "warden/gabion-warden"))
 (CREATE, KILL, FREEZE, THAW, USAGE, LIST, EVIDENCE, SUBSCRIBE, LAUNCH, POOL, STATUS) = range(1, 12)
+STATEMENT, CHECK = 20, 21
 ANY, POOL_ONLY, COLD_ONLY = range(3)
 MAKING, POOLED, RUNNING, FROZEN, ENDING = range(5)
 KILLED, OOM, LOST = range(3)
@@ -134,7 +135,7 @@ class Client:
 
     def ask_create(self, ident, policy=None, env=None, tenant="t1", hostname="", source=ANY):
         env = b"".join(f"{k}={v}\0".encode() for k, v in (env or {}).items())
-        return self.send(CREATE, put(ident) + put(tenant) + put(hostname) + bytes([source, 0]),
+        return self.send(CREATE, put(ident) + put(tenant) + put(hostname) + bytes([source]),
                          [blob(json.dumps(policy or DEFAULT).encode()), blob(env)])
 
     @staticmethod
@@ -167,6 +168,13 @@ class Client:
         with os.fdopen(self.fds.pop()) as f:
             f.seek(0)
             return f.read()
+
+    def statement(self, ident):
+        """Hashes of evidence and plan, and all that is said of it."""
+        r = Reader(self.call(STATEMENT, put(ident)))
+        with os.fdopen(self.fds.pop()) as f:
+            f.seek(0)
+            return r.str(), r.str(), json.load(f)
 
     def list(self):
         found, first = {}, 0

@@ -37,7 +37,7 @@ static struct rd start(size_t n) {
         } while (0)
 
 static void create_is_read_back_and_names_are_plain(void **state) {
-        struct wp_create in = { .tenant = "team-1", .hostname = "box", .from = WP_POOL_ONLY, .statement = true }, out;
+        struct wp_create in = { .tenant = "team-1", .hostname = "box", .from = WP_POOL_ONLY }, out;
 
         (void) state;
         memcpy(in.id, id, sizeof(in.id));
