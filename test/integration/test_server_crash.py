@@ -117,6 +117,39 @@ def test_what_is_gone_meanwhile_is_lost_and_what_nobody_owns_is_ended(place):
         assert server.stop() == 0
 
 
+def ask_in_vain(api):
+    try:
+        api.post("/v2/sandboxes", {"templateID": "base", "timeout": 300})
+    except (OSError, http.client.HTTPException):  # cut off
+        pass
+
+
+def test_what_was_recorded_is_kept_when_its_answer_is_cut_off_and_what_was_not_is_ended(place):
+    """The part that answers last is stopped, then gabiond is killed: with the warden stopped there is a row, with the notary
+    stopped there is a sandbox, and only the first of both may be somebody's."""
+    with Server(place, "--pool", "2") as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        api = server.client()
+        for stopped, kept in (("gabion-warden", 1), ("gabion-notary", 0)):
+            assert harness.until(lambda: len(agents()) == 2, 10)  # the pool
+            late, old = server.pid_of(stopped), server.pid_of("gabiond")
+            os.kill(late, signal.SIGSTOP)
+            asked = pool.submit(ask_in_vain, api)
+            try:
+                assert harness.until(lambda: len(rows(server, 1)) == 1, 5 if kept else 0.5) == bool(kept)
+                kill(server, "gabiond")
+            finally:
+                os.kill(late, signal.SIGCONT)
+            asked.result()
+            wait_again(server, "gabiond", old)
+            assert harness.until(lambda: len(agents()) == 2 + kept, 10), agents()
+            living = api.ids()
+            assert len(living) == kept and set(living) == rows(server, 1)
+            for ident in living:
+                assert api.events(ident)[0]["kind"] == "sandbox.create"
+                assert api.delete(f"/sandboxes/{ident}").status == 204
+        assert server.stop() == 0
+
+
 def test_an_orderly_stop_ends_sandboxes_unless_they_are_to_be_kept(place):
     with Server(place, "--pool", "0") as server, Reaper():
         ident = server.client().create()
