@@ -48,7 +48,7 @@ struct making {
         const struct template *template;
         char *network; /* as stored */
         LIST_ENTRY(making) link;
-        char id[ID_TEXT], tenant[ID_TEXT], key[ID_TEXT], socket[STORE_SOCKET]; /* socket: where its agent should be */
+        char id[ID_TEXT], tenant[ID_TEXT], key[ID_TEXT], socket[STORE_SOCKET]; /* socket: of its agent */
         const char *bind;                                                      /* of the tenant, for its connections */
         uint64_t created_ms;
         bool starting, recording, committing; /* under way: warden, notary, store */
@@ -336,7 +336,7 @@ static int store_network(struct making *m, struct err *err) {
 }
 
 /* Beside the warden's own, so that it is known before it is made. */
-static int guess_socket(struct making *m, struct err *err) {
+static int place_socket(struct making *m, struct err *err) {
         const char *warden = m->d->config.warden, *end = strrchr(warden, '/');
         int n = snprintf(m->socket, sizeof(m->socket), "%.*s/agents/%s", end ? (int) (end - warden) : 0, warden, m->id);
 
@@ -359,7 +359,7 @@ static int prepare(struct making *m, struct request *q, bool v2, struct err *err
                 r = store_network(m, err);
         if (r == 0 && id_new(m->id) < 0)
                 r = err_set(err, -EIO, ERR_INTERNAL, "no random numbers");
-        return r < 0 ? r : guess_socket(m, err);
+        return r < 0 ? r : place_socket(m, err);
 }
 
 static void create(struct request *q, bool v2) {

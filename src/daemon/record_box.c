@@ -66,10 +66,11 @@ static void on_statement(void *arg, const struct err *failed, const struct warde
 
 void record_running(const struct box *b, const char *policy) {
         static const struct err no_memory = { .code = -ENOMEM, .kind = ERR_INTERNAL, .msg = "out of memory" };
-        struct asking *a = b->d->scribe ? calloc(1, sizeof(*a)) : NULL;
+        struct asking *a;
 
         if (!b->d->scribe)
                 return;
+        a = calloc(1, sizeof(*a));
         if (!a) {
                 log_error(&b->d->log, "what was read back of a sandbox is not kept", &no_memory);
                 return;

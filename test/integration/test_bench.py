@@ -39,6 +39,7 @@ def test_the_benchmark_runs_and_prints_json():
     assert server["idle"]["sandboxes"] == 10 and server["idle"]["processes_each"] == 2
     assert server["many_clients"]["cycles"] > 0 and server["one_client"]["create_to_output_ms"]["p50"] > 0
     assert set(server["ratios"]) >= {"create_to_output/plain", "exec/plain"} and len(server["promises"]) == 6
+    assert [name for name, p in server["promises"].items() if "met_at_that_speed" not in p] == ["idle_kib_each", "idle_cpu_ms_per_s"]
     egress = report["egress"]
     assert {"direct", "egress", "tinyproxy", "squid"} == set(egress["results"]) | set(egress["left_out"])
     assert {"direct", "egress"} <= set(egress["results"])
