@@ -287,6 +287,7 @@ static int on_launch(struct ipc_call *call, struct err *err) {
 
         if (wp_get_launch(&call->body, id, &uid) < 0)
                 return malformed(err, "launch");
+        claim_finish();
         b = box_find(id);
         if (!b || b->shape || b->state != WP_RUNNING)
                 return err_set(err, -ENOENT, ERR_NOT_FOUND, "sandbox %s: there is none that runs", id);
@@ -329,6 +330,7 @@ static int on_network(struct ipc_call *call, struct err *err) {
 
         if (wp_get_network(&call->body, &n) < 0)
                 return malformed(err, "network");
+        claim_finish();
         b = box_find(n.id);
         if (!b || b->shape || (b->state != WP_RUNNING && b->state != WP_FROZEN))
                 return err_set(err, -ENOENT, ERR_NOT_FOUND, "sandbox %s: there is none", n.id);

@@ -1,6 +1,8 @@
 """The network of sandboxes of a server: what the ceiling and the request allow, and nothing else; live updates, and what is
 told of it. The servers are on loopback, behind names of the operator's choice."""
+import json
 import os
+import pathlib
 import time
 
 import egress_world as world
@@ -175,6 +177,19 @@ def test_a_ready_sandbox_gets_its_rules_when_it_is_claimed(server, api):
         assert curl(server, ident, NAME if allowed == OTHER else OTHER)[0] != 0
         denials = egress(api, ident, lambda d: True, "denials")
         assert all("canary" not in d["what"] and d["sandbox"] == ident for d in denials), denials
+
+
+def test_rules_that_come_right_after_the_start_stay_written_down(api):
+    """What was read back of a claimed sandbox is written a moment later, and must not undo what was changed meanwhile."""
+    for _ in range(3):
+        time.sleep(0.3)  # until one is ready
+        ident = api.create(network={"allowOut": [NAME], "denyOut": ["0.0.0.0/0"]})
+        assert put(api, ident, allowOut=[OTHER], denyOut=["0.0.0.0/0"]).status == 204
+        time.sleep(0.02)
+        records = [json.loads(p.read_text()) for p in pathlib.Path(harness.RUN_DIR).glob("sbx-*") if ident in p.read_text()]
+        [record] = records
+        assert [a["host"] for a in record["egress"]["policy"]["network"]["allow"]] == [OTHER] and record["evidence_hash"]
+        assert api.delete(f"/sandboxes/{ident}").status == 204
 
 
 FLOOD = """

@@ -358,6 +358,24 @@ def test_what_a_claim_has_read_is_written_down_after_its_answer(c):
     c.pool(0)
 
 
+def test_a_sandbox_of_which_nothing_can_be_written_down_is_ended(c):
+    c.pool(1)
+    for _ in range(10):  # until the record went before it was completed
+        assert harness.until(lambda: c.status().pooled == 1)
+        box = c.create(source=warden.POOL_ONLY)
+        os.unlink(f"/run/gabion/sbx-{box.slot:04}")
+        wanted = c.send(warden.STATEMENT, warden.put(box.id))
+        with pytest.raises(warden.WardenError, match="record"):
+            assert c.receive()[0] == wanted
+        if harness.until(lambda: box.id not in c.list(), 0.3):
+            break
+        c.kill(box.id)
+    else:
+        raise AssertionError("it goes on")
+    assert not os.path.exists(f"/proc/{box.pid}")
+    c.pool(0)
+
+
 def test_idle_sandboxes_use_no_processor(c, w):
     boxes = [c.create() for _ in range(20)]
     time.sleep(0.3)  # the last one has begun to wait
