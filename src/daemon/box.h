@@ -16,7 +16,6 @@
 #include "daemon/quota.h"
 #include "envd/envd.h"
 #include "store/store.h"
-#include "wardenproto/wardenproto.h"
 
 struct event;
 struct wp_event;

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <event2/event.h>
-
 #include "audit/audit.h"
 #include "base/buf.h"
 #include "base/clock.h"
